@@ -1,0 +1,3 @@
+//! The command `backstay`.
+
+fn main() {}

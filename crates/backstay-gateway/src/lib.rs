@@ -1,0 +1,1 @@
+//! The engine of Backstay behind HTTP: an OpenAI and Anthropic compatible gateway.

@@ -1,0 +1,1 @@
+//! A model provider that misbehaves on request, over real sockets.

@@ -1,0 +1,1 @@
+//! Formats of the model APIs: bytes in, values out, and back.

@@ -1,0 +1,3 @@
+//! Chores of this repository.
+
+fn main() {}
