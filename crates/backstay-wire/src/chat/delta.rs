@@ -1,0 +1,75 @@
+//! One step of a streamed reply in the neutral form.
+
+use super::error::ProviderError;
+use super::reply::{Finish, Usage};
+
+/// What one stream event adds. Only the first choice is told apart; events of other choices
+/// (`n` > 1) are [`Delta::OtherChoice`] and pass through as bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Delta {
+    /// The reply begins.
+    Start {
+        /// The provider's id of the reply; empty where it gives none.
+        id: String,
+        /// The model that answers, as the provider names it; empty where it gives none.
+        model: String,
+    },
+    /// More of the answer's text. Never empty.
+    Text(String),
+    /// More of the model's reasoning. Never empty.
+    Reasoning(String),
+    /// The provider's signature over the reasoning so far.
+    Signature(String),
+    /// More of a refusal's words. Never empty.
+    Refusal(String),
+    /// A tool call begins.
+    ToolStart {
+        /// Its place among the reply's tool calls, from 0.
+        index: u32,
+        /// The provider's id of the call.
+        id: String,
+        /// The tool's name.
+        name: String,
+    },
+    /// More of a tool call's arguments, as JSON text. Never empty.
+    ToolArguments {
+        /// Which call.
+        index: u32,
+        /// The next piece.
+        fragment: String,
+    },
+    /// The model stopped, and why. The stream goes on until [`Delta::End`].
+    Finish {
+        /// In our words.
+        finish: Finish,
+        /// In the provider's.
+        word: Option<String>,
+    },
+    /// Tokens used so far; overwrites what was known.
+    Usage(Usage),
+    /// The provider reports a failure inside the stream.
+    Error(ProviderError),
+    /// The protocol's own end: `[DONE]`, `message_stop`.
+    End,
+    /// Alive, but no progress: a ping, an empty delta, a role.
+    Alive,
+    /// Something for a choice other than the first.
+    OtherChoice,
+    /// An event or block of a kind not known here; counted, and raises an alert.
+    Unknown(String),
+}
+
+impl Delta {
+    /// Whether this is content: text, reasoning, refusal or a tool call. Only content is progress;
+    /// anything else is merely a sign of life.
+    pub fn is_content(&self) -> bool {
+        matches!(
+            self,
+            Self::Text(_)
+                | Self::Reasoning(_)
+                | Self::Refusal(_)
+                | Self::ToolStart { .. }
+                | Self::ToolArguments { .. }
+        )
+    }
+}

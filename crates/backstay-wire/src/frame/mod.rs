@@ -1,0 +1,3 @@
+//! How a byte stream is cut into messages.
+
+pub mod sse;
