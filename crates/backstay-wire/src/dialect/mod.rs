@@ -4,6 +4,7 @@
 //! provider family means a folder and one arm in each `match` here.
 
 pub mod anthropic;
+pub(crate) mod errors;
 pub mod openai_chat;
 
 use serde_json::Value;

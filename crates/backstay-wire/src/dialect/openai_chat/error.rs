@@ -1,16 +1,88 @@
-//! Errors.
-use crate::chat::{ErrorClass, ProviderError};
+//! Errors of `OpenAI` Chat Completions: `{"error":{"message","type","param","code"}}`.
+
+use serde_json::{Value, json};
+
+use crate::chat::ErrorClass::{
+    Auth, BadRequest, ContentPolicy, ContextExceeded, NotFound, Overloaded, QuotaExhausted,
+    RateLimited, ServerError, Timeout, TooLarge,
+};
+use crate::chat::ProviderError;
 use crate::dialect::ErrorOut;
-pub(crate) fn read(status: u16, _body: &[u8]) -> ProviderError {
-    ProviderError {
-        class: ErrorClass::ServerError,
-        status: Some(status),
-        kind: None,
-        code: None,
-        param: None,
-        message: String::new(),
-    }
+use crate::dialect::errors::{Rule, read_body, seen_in_band};
+
+/// From the provider's documents and recorded bodies; the order matters.
+const RULES: &[Rule] = &[
+    // `type` first: the codes under it grow.
+    Rule::of(QuotaExhausted).status(&[429]).kind(&["insufficient_quota"]),
+    Rule::of(QuotaExhausted).status(&[429]).code(&[
+        "insufficient_quota",
+        "credit_balance_exhausted",
+        "organization_spend_limit_exceeded",
+        "project_spend_limit_exceeded",
+        "organization_usage_limit_exceeded",
+        "billing_hard_limit_reached",
+    ]),
+    Rule::of(RateLimited).status(&[429]).code(&["rate_limit_exceeded", "slow_down"]),
+    Rule::of(Overloaded).status(&[503]).code(&["server_is_overloaded", "slow_down"]),
+    Rule::of(ContextExceeded).status(&[400]).code(&["context_length_exceeded"]),
+    Rule::of(TooLarge).status(&[400]).code(&["string_above_max_length"]),
+    Rule::of(ContentPolicy).status(&[400]).code(&["content_policy_violation", "invalid_prompt"]),
+    Rule::of(NotFound).status(&[400, 404]).code(&["model_not_found"]),
+    Rule::of(Auth).status(&[401]).code(&["invalid_api_key"]),
+    Rule::of(Auth).status(&[401, 403]),
+    Rule::of(BadRequest).status(&[400]).code(&[
+        "unsupported_parameter",
+        "unsupported_value",
+        "unknown_parameter",
+        "invalid_value",
+        "decimal_above_max_value",
+    ]),
+    Rule::of(BadRequest).status(&[400, 422]),
+    Rule::of(NotFound).status(&[404]),
+    Rule::of(TooLarge).status(&[413]),
+    Rule::of(Timeout).status(&[408]),
+    Rule::of(ServerError).status(&[409]),
+    Rule::of(RateLimited).status(&[429]),
+    Rule::of(Timeout).status(&[504]),
+    Rule::of(Overloaded).status(&[503]),
+    Rule::of(ServerError).status(&[500, 502]),
+];
+
+/// Reads an error response.
+pub(crate) fn read(status: u16, body: &[u8]) -> ProviderError {
+    read_body(status, body).judge(RULES)
 }
-pub(crate) fn write(_error: &ErrorOut<'_>) -> Vec<u8> {
-    vec![]
+
+/// Reads an error inside a 200: a stream's event or a whole body.
+pub(crate) fn read_in_band(value: &Value) -> ProviderError {
+    seen_in_band(value).judge(RULES)
+}
+
+/// Writes an error body.
+pub(crate) fn write(error: &ErrorOut<'_>) -> Vec<u8> {
+    body(error).to_string().into_bytes()
+}
+
+/// The error object that a response and a stream share.
+pub(crate) fn body(error: &ErrorOut<'_>) -> Value {
+    json!({
+        "error": {
+            "message": error.message,
+            "type": kind(error.status),
+            "param": error.param,
+            "code": error.code,
+        }
+    })
+}
+
+/// The dialect's own `type` word for a status; its SDKs choose by status, people by this word.
+fn kind(status: u16) -> &'static str {
+    match status {
+        401 => "authentication_error",
+        403 => "permission_error",
+        429 => "rate_limit_error",
+        503 | 529 => "service_unavailable_error",
+        400..=499 => "invalid_request_error",
+        _ => "server_error",
+    }
 }
