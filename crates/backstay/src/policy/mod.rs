@@ -1,0 +1,34 @@
+//! What the operator wants, parsed at the door into values that cannot be wrong.
+//!
+//! A [`Policy`] is immutable; a reload makes a new one. A call reads it once and keeps that copy.
+
+mod provider;
+mod route;
+mod secret;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub use provider::{CapField, CredentialSource, Pinning, Provider, Structured, Target};
+pub use route::{
+    LastResort, OnSemantic, Pattern, RefusalPolicy, Route, RuleText, StreamMode, Timeouts, Upstream,
+};
+pub use secret::Secret;
+
+/// Everything the engine needs to know to serve calls.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    /// Providers by name.
+    pub providers: BTreeMap<String, Arc<Provider>>,
+    /// Targets (a model at a provider) by name.
+    pub targets: BTreeMap<String, Arc<Target>>,
+    /// Routes in the order they are tried: exact names first, then globs, longest pattern first.
+    pub routes: Vec<Arc<Route>>,
+}
+
+impl Policy {
+    /// The route a caller means by `model`, if any.
+    pub fn route(&self, model: &str) -> Option<&Arc<Route>> {
+        self.routes.iter().find(|route| route.pattern.matches(model))
+    }
+}

@@ -1,0 +1,97 @@
+//! Providers and the models they serve.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use backstay_wire::Dialect;
+use http::{HeaderName, HeaderValue, Uri};
+
+use super::Secret;
+
+/// A model API somebody else operates.
+#[derive(Clone, Debug)]
+pub struct Provider {
+    /// Its name in config.
+    pub name: String,
+    /// Its wire format.
+    pub dialect: Dialect,
+    /// Where it is, without a trailing slash. Comes from config only, never from a caller.
+    pub base_url: Uri,
+    /// Whose credentials go upstream.
+    pub credentials: CredentialSource,
+    /// Headers sent with every request, such as `OpenAI-Organization`.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The name under which the output cap is sent.
+    pub cap_field: CapField,
+    /// Longest wait for a connection when a route says nothing.
+    pub connect: Duration,
+}
+
+/// Whose credentials go upstream.
+#[derive(Clone, Debug)]
+pub enum CredentialSource {
+    /// The operator's, used in turn. Never empty.
+    Own(Vec<Secret>),
+    /// The caller's own key is passed on (`auth = "caller"`).
+    Caller,
+    /// None: a local server without keys.
+    Nobody,
+}
+
+/// The name of the output cap in an `OpenAI` request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CapField {
+    /// `max_tokens`, understood by most compatible servers.
+    #[default]
+    MaxTokens,
+    /// `max_completion_tokens`, required by newer `OpenAI` models.
+    MaxCompletionTokens,
+}
+
+/// A target: one model at one provider.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// Its name in config; the key of its state.
+    pub id: String,
+    /// Who serves it.
+    pub provider: Arc<Provider>,
+    /// The provider's name of the model. `None`: the caller's own word is kept (glob routes).
+    pub model: Option<String>,
+    /// Whether the name is a dated snapshot or a moving alias.
+    pub pinning: Pinning,
+    /// The day the provider retires the model, as `YYYY-MM-DD`. `None`: not announced.
+    pub retires: Option<jiff::civil::Date>,
+    /// Input and output tokens the model's window holds. `None`: not checked.
+    pub context_tokens: Option<u64>,
+    /// The most tokens the model can write. `None`: not known.
+    pub max_output_tokens: Option<u64>,
+    /// How far the provider can be asked to hold a schema.
+    pub structured: Structured,
+    /// Whether it can stream.
+    pub streams: bool,
+    /// Most calls at once. 0: no limit of ours.
+    pub max_concurrency: u32,
+    /// The largest request body it takes, in bytes. 0: not checked.
+    pub max_request_bytes: u64,
+}
+
+/// Whether a model name can change its meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pinning {
+    /// A dated snapshot, or a name the operator vouches for.
+    Pinned,
+    /// An alias that moves to newer versions without notice.
+    Alias,
+}
+
+/// How far a target can be asked to hold a schema.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Structured {
+    /// The schema is sent and decoding is constrained by it.
+    #[default]
+    JsonSchema,
+    /// Only "some JSON" can be asked for.
+    JsonObject,
+    /// Nothing is sent; the prompt must do.
+    Nothing,
+}
