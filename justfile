@@ -1,0 +1,37 @@
+# Names only: what they do is in scripts/ and xtask/.
+
+# lists the names
+default:
+    @just --list
+
+# all that must hold before a change lands
+check:
+    .ci/run
+
+# every test
+test:
+    scripts/test
+
+# sixty tickets through a bad day
+demo:
+    cargo run --release -- demo
+
+# the house rules that clippy cannot see
+tidy:
+    cargo xtask tidy
+
+# writes every file in the house format
+fmt:
+    cargo fmt --all
+
+# the reference of the library, in target/doc
+docs:
+    cargo doc --workspace --no-deps --locked
+
+# CPU, latency and memory beside nginx
+bench-overhead *args:
+    bench/overhead/run {{args}}
+
+# the long checks
+nightly *steps:
+    scripts/nightly {{steps}}
