@@ -2,9 +2,14 @@
 
 use serde_json::{Map, Number, Value};
 
+use crate::dialect::Dialect;
+
 /// What a caller asks of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chat {
+    /// The dialect it was read from, so that the same dialect can keep every entry of `extra` and
+    /// another one can tell what is foreign to it. `None`: built by hand.
+    pub source: Option<Dialect>,
     /// The model's name, as the caller wrote it.
     pub model: String,
     /// Instructions that stand above the conversation. Empty: none.
