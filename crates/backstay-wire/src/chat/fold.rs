@@ -1,19 +1,316 @@
-//! Builds a whole reply from the deltas of a stream.
+//! Builds a whole reply from the deltas of a stream, and judges whether it is whole.
+//!
+//! Parts stand in the order in which they began. Text joins the text before it, reasoning the
+//! reasoning before it that has no signature yet; a tool call is found by its index. Counters
+//! overwrite. What comes after the protocol's end is noted as unknown and left out.
 
-use super::{Delta, Reply};
+use std::collections::HashMap;
 
-/// Collects deltas; [`Fold::reply`] gives what they add up to.
-#[derive(Clone, Debug, Default)]
+use super::Delta;
+use super::error::ProviderError;
+use super::reply::{Choice, Finish, Reply, Usage};
+use super::request::Part;
+
+/// Collects deltas; [`Fold::into_reply`] gives what they add up to, [`Fold::outcome`] whether that
+/// is an answer.
+#[derive(Clone, Debug)]
 pub struct Fold {
-    reply: Reply,
+    id: String,
+    model: String,
+    parts: Vec<Part>,
+    /// Tool index -> place among `parts`.
+    tools: HashMap<u32, usize>,
+    finish: Option<(Finish, Option<String>)>,
+    usage: Usage,
+    unknown: Vec<String>,
+    error: Option<ProviderError>,
+    content: bool,
+    ended: bool,
+    bytes: usize,
+    limit: usize,
+    fault: Option<FoldFault>,
+}
+
+/// How a fold ended, as far as the deltas show. How the body ended is for the caller to add: after
+/// a reset connection a `Whole` with a missing terminator is not whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FoldEnd {
+    /// A finish that is known was given, and no error. It may be `truncated` or `refused`.
+    Whole {
+        /// Whether the protocol's own end came too.
+        terminator: Terminator,
+    },
+    /// The protocol's end came, but no finish or one that is not known: fail closed. Some servers
+    /// send `[DONE]` after an abort.
+    NoFinish,
+    /// Neither a finish nor the protocol's end: the stream was cut.
+    NoEnd,
+    /// The provider reported a failure inside the stream.
+    Failed(ProviderError),
+    /// The reply broke the bound; it is cut there.
+    TooLarge(FoldFault),
+}
+
+/// Whether the protocol's own end was seen: `[DONE]`, `message_stop`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Terminator {
+    /// It came.
+    Seen,
+    /// The stream stopped after its finish without it; some servers do that.
+    Missing,
+}
+
+/// A reply that is larger than the fold may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the streamed reply is larger than {limit} bytes")]
+pub struct FoldFault {
+    /// The bound, in bytes of text, reasoning, refusal and tool calls together.
+    pub limit: usize,
+}
+
+/// What one reply may hold: at 4 bytes a token about 4 million tokens, far over any model's
+/// output, and small beside a gateway's memory.
+const MAX_BYTES: usize = 16 << 20;
+/// What a part costs beside its text, so that empty parts are bounded too.
+const PART_COST: usize = 64;
+/// Distinct unknown elements that are kept; one alert needs no more.
+const MAX_UNKNOWN: usize = 64;
+
+impl Default for Fold {
+    fn default() -> Self {
+        Self::new(MAX_BYTES)
+    }
 }
 
 impl Fold {
-    /// Adds one delta.
-    pub fn push(&mut self, _delta: &Delta) {}
+    /// A fold that holds at most `limit` bytes of text, reasoning, refusal and tool calls.
+    /// [`Fold::default`] takes 16 MiB.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            id: String::new(),
+            model: String::new(),
+            parts: Vec::new(),
+            tools: HashMap::new(),
+            finish: None,
+            usage: Usage::default(),
+            unknown: Vec::new(),
+            error: None,
+            content: false,
+            ended: false,
+            bytes: 0,
+            limit,
+            fault: None,
+        }
+    }
 
-    /// The reply so far.
+    /// Adds one delta. After [`Fold::fault`] nothing more is kept.
+    pub fn push(&mut self, delta: &Delta) {
+        if self.ended {
+            if !matches!(delta, Delta::Alive | Delta::End) {
+                self.note("delta after the end");
+            }
+            return;
+        }
+        if !self.afford(delta) {
+            return;
+        }
+        self.content |= delta.is_content();
+        match delta {
+            Delta::Start { id, model } => {
+                keep_first(&mut self.id, id);
+                keep_first(&mut self.model, model);
+            }
+            Delta::Text(piece) => self.text(piece),
+            Delta::Reasoning(piece) => self.reasoning(piece),
+            Delta::Signature(signature) => self.signature(signature),
+            Delta::Refusal(piece) => self.refusal(piece),
+            Delta::ToolStart { index, id, name } => self.tool_start(*index, id, name),
+            Delta::ToolArguments { index, fragment } => self.tool_arguments(*index, fragment),
+            Delta::Finish { finish, word } => self.finish(*finish, word.as_deref()),
+            Delta::Usage(usage) => self.usage.overwrite(*usage),
+            Delta::Error(error) => {
+                self.error.get_or_insert_with(|| error.clone());
+            }
+            Delta::End => self.ended = true,
+            Delta::Alive | Delta::OtherChoice => {}
+            Delta::Unknown(what) => self.note(what),
+        }
+    }
+
+    /// Whether any text, reasoning, refusal or tool call came.
+    pub fn has_content(&self) -> bool {
+        self.content
+    }
+
+    /// How the model stopped. `None`: not said yet.
+    pub fn finish_seen(&self) -> Option<Finish> {
+        self.finish.as_ref().map(|(finish, _)| *finish)
+    }
+
+    /// Whether the protocol's own end came.
+    pub fn end_seen(&self) -> bool {
+        self.ended
+    }
+
+    /// The first failure the provider reported.
+    pub fn error_seen(&self) -> Option<&ProviderError> {
+        self.error.as_ref()
+    }
+
+    /// Tokens used, as far as the provider said.
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// The bound that was broken, if it was: nothing is kept since, and the call should end.
+    pub fn fault(&self) -> Option<FoldFault> {
+        self.fault
+    }
+
+    /// What the deltas so far amount to if no more come.
+    ///
+    /// An answer needs a finish that is known. The terminator alone is not one; a missing
+    /// terminator after a known finish is forgiven and flagged.
+    pub fn outcome(&self) -> FoldEnd {
+        if let Some(error) = &self.error {
+            return FoldEnd::Failed(error.clone());
+        }
+        if let Some(fault) = self.fault {
+            return FoldEnd::TooLarge(fault);
+        }
+        let known = self.finish_seen().is_some_and(|finish| finish != Finish::Unknown);
+        match (known, self.ended) {
+            (true, true) => FoldEnd::Whole { terminator: Terminator::Seen },
+            (true, false) => FoldEnd::Whole { terminator: Terminator::Missing },
+            (false, true) => FoldEnd::NoFinish,
+            (false, false) => FoldEnd::NoEnd,
+        }
+    }
+
+    /// The reply so far, with one choice. `created` stays 0: deltas do not carry it.
     pub fn into_reply(self) -> Reply {
-        self.reply
+        let (finish, finish_word) = self.finish.unwrap_or_default();
+        Reply {
+            id: self.id,
+            model: self.model,
+            created: 0,
+            choices: vec![Choice { parts: self.parts, finish, finish_word }],
+            usage: self.usage,
+            unknown: self.unknown,
+        }
+    }
+
+    /// Books what `delta` costs; `false` when the bound is broken.
+    fn afford(&mut self, delta: &Delta) -> bool {
+        let cost = match delta {
+            Delta::Text(piece) | Delta::Reasoning(piece) | Delta::Refusal(piece) => piece.len(),
+            Delta::Signature(piece) => piece.len() + PART_COST,
+            Delta::ToolStart { id, name, .. } => id.len() + name.len() + PART_COST,
+            Delta::ToolArguments { fragment, .. } => fragment.len(),
+            Delta::Start { .. }
+            | Delta::Finish { .. }
+            | Delta::Usage(_)
+            | Delta::Error(_)
+            | Delta::End
+            | Delta::Alive
+            | Delta::OtherChoice
+            | Delta::Unknown(_) => return true,
+        };
+        if self.fault.is_some() {
+            return false;
+        }
+        if cost > self.limit - self.bytes {
+            self.fault = Some(FoldFault { limit: self.limit });
+            return false;
+        }
+        self.bytes += cost;
+        true
+    }
+
+    fn text(&mut self, piece: &str) {
+        match self.parts.last_mut() {
+            Some(Part::Text(text)) => text.push_str(piece),
+            _ => self.parts.push(Part::Text(piece.to_owned())),
+        }
+    }
+
+    fn reasoning(&mut self, piece: &str) {
+        match self.parts.last_mut() {
+            Some(Part::Thinking { text, signature: None }) => text.push_str(piece),
+            _ => self.parts.push(Part::Thinking { text: piece.to_owned(), signature: None }),
+        }
+    }
+
+    fn signature(&mut self, words: &str) {
+        match self.parts.last_mut() {
+            Some(Part::Thinking { signature: signature @ None, .. }) => {
+                *signature = Some(words.to_owned());
+            }
+            _ => self
+                .parts
+                .push(Part::Thinking { text: String::new(), signature: Some(words.to_owned()) }),
+        }
+    }
+
+    fn refusal(&mut self, piece: &str) {
+        let open = self.parts.iter_mut().rev().find_map(|part| match part {
+            Part::Refusal(words) => Some(words),
+            _ => None,
+        });
+        match open {
+            Some(words) => words.push_str(piece),
+            None => self.parts.push(Part::Refusal(piece.to_owned())),
+        }
+    }
+
+    /// Name and id are set once; the same index with another id is another call.
+    fn tool_start(&mut self, index: u32, id: &str, name: &str) {
+        let place = self.tools.get(&index).copied();
+        if let Some(Part::ToolCall { id: known, name: called, .. }) =
+            place.and_then(|place| self.parts.get_mut(place))
+        {
+            if id.is_empty() || known.is_empty() || known == id {
+                keep_first(known, id);
+                keep_first(called, name);
+                return;
+            }
+            self.note("tool call index used twice");
+        }
+        self.tools.insert(index, self.parts.len());
+        let (id, name) = (id.to_owned(), name.to_owned());
+        self.parts.push(Part::ToolCall { id, name, arguments: String::new() });
+    }
+
+    fn tool_arguments(&mut self, index: u32, fragment: &str) {
+        if !self.tools.contains_key(&index) {
+            self.note("tool arguments without a call");
+            self.tool_start(index, "", "");
+        }
+        let place = self.tools.get(&index).copied();
+        if let Some(Part::ToolCall { arguments, .. }) =
+            place.and_then(|place| self.parts.get_mut(place))
+        {
+            arguments.push_str(fragment);
+        }
+    }
+
+    /// The last word counts, but null takes nothing back.
+    fn finish(&mut self, finish: Finish, word: Option<&str>) {
+        if self.finish.is_some() && finish == Finish::Unknown && word.is_none() {
+            return;
+        }
+        self.finish = Some((finish, word.map(str::to_owned)));
+    }
+
+    fn note(&mut self, what: &str) {
+        if self.unknown.len() < MAX_UNKNOWN && !self.unknown.iter().any(|known| known == what) {
+            self.unknown.push(what.to_owned());
+        }
+    }
+}
+
+fn keep_first(known: &mut String, new: &str) {
+    if known.is_empty() {
+        new.clone_into(known);
     }
 }

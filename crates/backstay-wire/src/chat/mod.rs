@@ -8,7 +8,7 @@ mod request;
 
 pub use delta::Delta;
 pub use error::{ErrorClass, ProviderError};
-pub use fold::Fold;
+pub use fold::{Fold, FoldEnd, FoldFault, Terminator};
 pub use reply::{Choice, Finish, Reply, Usage};
 pub use request::{Chat, Format, ImageSource, Part, Role, Tool, ToolChoice, Turn};
 
