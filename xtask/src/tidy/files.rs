@@ -14,6 +14,8 @@ pub(crate) const FOLDERS: [&str; 3] = ["crates", "xtask", "examples"];
 /// When git is missing or `root` is not in a git repository.
 pub(crate) fn list(root: &Path) -> anyhow::Result<Vec<String>> {
     let listing = Command::new("git")
+        // A build machine may run as another user than the clone's owner; listing is harmless.
+        .args(["-c", "safe.directory=*"])
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"])
         .args(FOLDERS)
         .current_dir(root)
