@@ -1,1 +1,39 @@
 //! Every decision of Backstay as a plain value: no clock, no socket, no lock, no task.
+//!
+//! A decision here has the shape `(state, event, now, dice) -> state, action`. The engine reads the
+//! clock and rolls the dice, asks, and does what the answer says; so every rule is a plain unit
+//! test, and the same inputs always give the same answer.
+//!
+//! | question | module |
+//! |---|---|
+//! | what went wrong, and whose turn is it to act? | [`fault`], [`refusal`] |
+//! | what now: again, elsewhere, re-ask, hand on, or end? | [`recover`] |
+//! | who answers next? | [`tiers`] |
+//! | may this target be called? | [`breaker`], [`lease`] |
+//! | how long to wait? | [`backoff`], [`retry_after`] |
+//! | how much time is there? | [`deadline`], [`timers`] |
+//! | does the request fit? | [`budget`] |
+//! | what can the limits carry? | [`capacity`] |
+
+pub mod backoff;
+pub mod breaker;
+pub mod budget;
+pub mod capacity;
+pub mod deadline;
+pub mod dice;
+pub mod fault;
+pub mod lease;
+pub mod recover;
+pub mod refusal;
+pub mod retry_after;
+pub mod span;
+pub mod tiers;
+pub mod time;
+pub mod timers;
+
+pub use backoff::Backoff;
+pub use breaker::{Breaker, Verdict};
+pub use dice::{Dice, Scripted, Seeded};
+pub use fault::{Fault, Side};
+pub use refusal::Local;
+pub use time::Moment;

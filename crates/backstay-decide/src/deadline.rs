@@ -1,0 +1,157 @@
+//! How long the caller is willing to wait, read from its headers and capped by the route.
+//!
+//! | header | form |
+//! |---|---|
+//! | `x-backstay-deadline` | `12s`, `1500ms`, `1m30s`, or plain seconds: `12`, `0.5` |
+//! | `grpc-timeout` | up to 8 digits and one of `H M S m u n` |
+//! | `x-request-timeout`, `request-timeout` | as `x-backstay-deadline` |
+//! | `x-envoy-expected-rq-timeout-ms` | milliseconds |
+//! | `x-stainless-timeout` | seconds (Node SDKs); `NOT_GIVEN` says nothing |
+//!
+//! The smallest wins. A zero or anything unreadable is ignored and reported, never obeyed.
+//! `x-stainless-read-timeout` is not a deadline: it limits the silence between two reads.
+
+use std::time::Duration;
+
+use crate::span::{self, Unit};
+
+/// Where a deadline came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// The route's own deadline.
+    Route,
+    /// `x-backstay-deadline`.
+    Backstay,
+    /// `grpc-timeout`.
+    Grpc,
+    /// `x-request-timeout`.
+    XRequestTimeout,
+    /// `request-timeout`.
+    RequestTimeout,
+    /// `x-envoy-expected-rq-timeout-ms`.
+    Envoy,
+    /// `x-stainless-timeout`.
+    Stainless,
+}
+
+impl Source {
+    /// The headers that carry a deadline, in the order they are read.
+    pub const HEADERS: [Self; 6] = [
+        Self::Backstay,
+        Self::Grpc,
+        Self::XRequestTimeout,
+        Self::RequestTimeout,
+        Self::Envoy,
+        Self::Stainless,
+    ];
+
+    /// The header's name in lower case, or `route`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Route => "route",
+            Self::Backstay => "x-backstay-deadline",
+            Self::Grpc => "grpc-timeout",
+            Self::XRequestTimeout => "x-request-timeout",
+            Self::RequestTimeout => "request-timeout",
+            Self::Envoy => "x-envoy-expected-rq-timeout-ms",
+            Self::Stainless => "x-stainless-timeout",
+        }
+    }
+
+    /// Reads a header's value; `None` if it makes no sense there.
+    fn parse(self, text: &str) -> Option<Duration> {
+        match self {
+            Self::Route => None,
+            Self::Backstay | Self::XRequestTimeout | Self::RequestTimeout => {
+                span::number_or_go(text, Unit::Seconds)
+            }
+            Self::Grpc => grpc_timeout(text),
+            Self::Envoy => span::number(text, Unit::Millis),
+            Self::Stainless => span::number(text, Unit::Seconds),
+        }
+    }
+}
+
+/// What a caller's headers say about time and about earlier tries.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// The smallest deadline asked for.
+    pub deadline: Option<(Source, Duration)>,
+    /// Headers that were present and made no sense, in the order read.
+    pub ignored: Vec<Source>,
+    /// The longest silence the caller's reader bears, from `x-stainless-read-timeout`. The SDKs'
+    /// default of 600 s says nothing and is left out.
+    pub read_gap: Option<Duration>,
+    /// Tries of this same request that layers above us already made: `x-stainless-retry-count`, or
+    /// `x-envoy-attempt-count` less one, whichever is larger. At most [`MOST_PRIOR_ATTEMPTS`].
+    pub prior_attempts: u32,
+}
+
+/// More earlier tries than this count as this many.
+pub const MOST_PRIOR_ATTEMPTS: u32 = 100;
+
+impl Asked {
+    /// Reads the caller's headers; `header` gets lower-case names.
+    pub fn read<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Self {
+        let mut asked = Self::default();
+        for source in Source::HEADERS {
+            let Some(text) = header(source.name()) else { continue };
+            if text.trim().eq_ignore_ascii_case("not_given") {
+                continue;
+            }
+            match source.parse(text).filter(|d| !d.is_zero()) {
+                None => asked.ignored.push(source),
+                Some(limit) if asked.deadline.is_none_or(|(_, least)| limit < least) => {
+                    asked.deadline = Some((source, limit));
+                }
+                Some(_) => {}
+            }
+        }
+        asked.read_gap = header("x-stainless-read-timeout")
+            .and_then(|text| span::number(text, Unit::Seconds))
+            .filter(|gap| !gap.is_zero() && *gap != Duration::from_mins(10));
+        let count =
+            |name| header(name).and_then(|text| text.trim().parse::<u32>().ok()).unwrap_or(0);
+        asked.prior_attempts = count("x-stainless-retry-count")
+            .max(count("x-envoy-attempt-count").saturating_sub(1))
+            .min(MOST_PRIOR_ATTEMPTS);
+        asked
+    }
+}
+
+/// The one deadline of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadline {
+    /// From the call's arrival to its end, all attempts and waits included.
+    pub total: Duration,
+    /// Who set it.
+    pub source: Source,
+}
+
+/// The smaller of what the route allows and what the caller asked for. The route wins a tie.
+pub fn settle(route: Duration, asked: &Asked) -> Deadline {
+    match asked.deadline {
+        Some((source, total)) if total < route => Deadline { total, source },
+        Some(_) | None => Deadline { total: route, source: Source::Route },
+    }
+}
+
+/// A gRPC timeout: one to eight digits and a unit.
+fn grpc_timeout(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let unit = text.chars().next_back()?;
+    let digits = text.strip_suffix(unit)?;
+    if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let count: u64 = digits.parse().ok()?;
+    match unit {
+        'H' => Some(Duration::from_secs(count * 3600)),
+        'M' => Some(Duration::from_secs(count * 60)),
+        'S' => Some(Duration::from_secs(count)),
+        'm' => Some(Duration::from_millis(count)),
+        'u' => Some(Duration::from_micros(count)),
+        'n' => Some(Duration::from_nanos(count)),
+        _ => None,
+    }
+}
