@@ -1,4 +1,7 @@
 //! A dependency that we may want to change is named in one file only.
+//!
+//! Tests and the mock provider are free: they stand at the other end of the wire, or read what we
+//! wrote as a stranger would, and prove nothing if they share our code.
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::UseTree;
@@ -11,49 +14,31 @@ struct Wrapped {
     name: &'static str,
     /// Paths that reach it.
     roots: &'static [&'static [&'static str]],
-    /// The one file, without `.rs`; a folder of that name may hold its tests.
+    /// The one file.
     home: &'static str,
-    free: Free,
-}
-
-/// Who may use it besides its home.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Free {
-    Nobody,
-    /// They play the other end of the wire, and prove nothing if they share our code.
-    MockAndTests,
 }
 
 const ALL: [Wrapped; 5] = [
     Wrapped {
         name: "the hyper client",
         roots: &[&["hyper", "client"], &["hyper_util", "client"]],
-        home: "crates/backstay/src/attempt/transport",
-        free: Free::MockAndTests,
+        home: "crates/backstay/src/attempt/transport.rs",
     },
     Wrapped {
         name: "jsonschema",
         roots: &[&["jsonschema"]],
-        home: "crates/backstay/src/validate/schema",
-        free: Free::Nobody,
+        home: "crates/backstay/src/validate/schema.rs",
     },
-    Wrapped {
-        name: "cel",
-        roots: &[&["cel"]],
-        home: "crates/backstay/src/validate/rules",
-        free: Free::Nobody,
-    },
+    Wrapped { name: "cel", roots: &[&["cel"]], home: "crates/backstay/src/validate/rules.rs" },
     Wrapped {
         name: "rusqlite",
         roots: &[&["rusqlite"]],
-        home: "crates/backstay/src/record/store/sqlite",
-        free: Free::Nobody,
+        home: "crates/backstay/src/record/store/sqlite.rs",
     },
     Wrapped {
         name: "prometheus-client",
         roots: &[&["prometheus_client"]],
-        home: "crates/backstay/src/record/metrics",
-        free: Free::Nobody,
+        home: "crates/backstay/src/record/metrics.rs",
     },
 ];
 
@@ -72,7 +57,7 @@ pub(super) fn check(source: &Source) -> Vec<Offence> {
         used.sort_unstable();
         used.dedup();
         let what = format!("{} is used outside its one file", wrapped.name);
-        let mend = format!("go through {}.rs", wrapped.home);
+        let mend = format!("go through {}", wrapped.home);
         offences.extend(used.into_iter().map(|line| source.offence(line, what.clone(), &mend)));
     }
     offences
@@ -80,10 +65,8 @@ pub(super) fn check(source: &Source) -> Vec<Offence> {
 
 impl Wrapped {
     fn allows(&self, source: &Source, line: usize) -> bool {
-        let rest = source.path.strip_prefix(self.home);
-        let is_home = matches!(rest, Some(".rs" | "/tests.rs"));
         let is_other_end = source.is_test(line) || source.path.starts_with("crates/backstay-mock/");
-        is_home || (self.free == Free::MockAndTests && is_other_end)
+        source.path == self.home || is_other_end
     }
 }
 
@@ -216,20 +199,19 @@ mod tests {
             for root in wrapped.roots {
                 let text = format!("use {}::X;\n", root.join("::"));
                 let what = wrapped.name;
-                assert_eq!(lines(&format!("{}.rs", wrapped.home), &text), [0; 0], "{what}");
-                assert_eq!(lines(&format!("{}/tests.rs", wrapped.home), &text), [0; 0], "{what}");
-                assert_eq!(lines(&format!("{}/a.rs", wrapped.home), &text), [1], "{what}");
+                assert_eq!(lines(wrapped.home, &text), [0; 0], "{what}");
                 assert_eq!(elsewhere(&text), [1], "{what}");
             }
         }
     }
 
     #[test]
-    fn the_mock_and_tests_may_use_the_client_and_nothing_else() {
+    fn the_mock_and_tests_are_free() {
         let text = "use hyper_util::client::legacy::Client;\nuse rusqlite::Connection;\n";
-        assert_eq!(lines("crates/backstay-mock/src/lib.rs", text), [2]);
-        assert_eq!(lines("crates/backstay/tests/it/main.rs", text), [2]);
-        assert_eq!(elsewhere(&format!("#[cfg(test)]\nmod tests {{\n{text}}}\n")), [4]);
+        assert_eq!(lines("crates/backstay-mock/src/lib.rs", text), [0; 0]);
+        assert_eq!(lines("crates/backstay/tests/it/main.rs", text), [0; 0]);
+        let both = format!("#[cfg(test)]\nmod tests {{\n{text}}}\n{text}");
+        assert_eq!(elsewhere(&both), [6, 7]);
     }
 
     #[test]
