@@ -1,0 +1,131 @@
+"""The triage route under every way a reply can be damaged: a valid answer always, or a typed failure."""
+
+import pytest
+
+from clients import SYSTEM
+from judge import is_a_triage
+from settings import MAX_ATTEMPTS, REASKS, REPLY, triage
+
+# A bad answer is asked for again with its errors, at most twice.
+ASKED_AGAIN = 1 + REASKS
+ONCE = 1
+
+# Behaviour of the mock: who answers when a healthy tier stands behind it, calls at the first tier
+# when it stands alone. The last resort is on in the first case, and off in the second.
+DAMAGED = {
+    "prose-around": ("second", ASKED_AGAIN),
+    "two-objects": ("second", ASKED_AGAIN),
+    "unclosed": ("second", ASKED_AGAIN),
+    "think-tags": ("second", ASKED_AGAIN),
+    "quiet-refusal": ("second", ASKED_AGAIN),
+    "wrong-schema": ("second", ASKED_AGAIN),
+    "wrong-type": ("second", ASKED_AGAIN),
+    "extra-key": ("second", ASKED_AGAIN),
+    "enum-miss": ("second", ASKED_AGAIN),
+    "invented-quote": ("second", ASKED_AGAIN),
+    "urgent-no-review": ("second", ASKED_AGAIN),
+    "empty-content": ("second", None),
+    "unknown-finish": ("second", None),
+    "null-finish": ("second", None),
+    "empty-200": ("second", None),
+    "html-200": ("second", None),
+    "json-array-200": ("second", None),
+    "error-in-200": ("second", None),
+    "short-body": ("second", None),
+    "truncated": ("second", None),
+    "refusal": ("last resort", ONCE),
+    "content-filter": ("last resort", ONCE),
+}
+# These end well by themselves: the fence is taken off, the second ask is right.
+MENDED = {"healthy": 1, "fenced": 1, "right-on-second": 2, "right-after+k=2": 3, "wrong-category": 1}
+
+
+def ask(client, ticket):
+    return client.say("triage", ticket["text"], system=SYSTEM)
+
+
+def providers_of(sdk):
+    own = sdk.kind.provider
+    return own, "anthropic" if own == "openai" else "openai"
+
+
+@pytest.mark.parametrize("damage", [*DAMAGED, *MENDED])
+def a_damaged_first_tier_still_gives_a_valid_answer(sdk, start, mock, tickets, damage):
+    own, other = providers_of(sdk)
+    client = sdk(start(triage(mock.url, (own, damage), (other, "healthy"), last_resort=True)))
+    for ticket in (tickets[0], tickets[57]):
+        mock.reset()
+        answer = ask(client, ticket)
+        is_a_triage(answer.json(), ticket["text"])
+        assert answer.finish == "stop"
+        who = "first" if damage in MENDED else DAMAGED[damage][0]
+        calls = len(mock.calls_to("healthy")) if damage != "healthy" else 0
+        assert calls == (1 if who == "second" else 0)
+        assert (answer.json() == REPLY) == (who == "last resort")
+        if who != "last resort":
+            assert who in answer.headers["x-backstay-target"], answer.headers
+    assert len(client.sent) == 2, "the SDK sends each ticket once"
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def a_damaged_tier_alone_is_a_typed_error_of_the_sdk(sdk, start, mock, tickets, damage):
+    own, _ = providers_of(sdk)
+    client = sdk(start(triage(mock.url, (own, damage))))
+    with pytest.raises(sdk.kind.errors.APIStatusError) as failure:
+        ask(client, tickets[0])
+    error = failure.value
+    code = sdk.kind.code(error)
+    assert code and code == code.lower() and " " not in code
+    assert error.response.headers["x-should-retry"] == "false"
+    assert error.response.headers["x-backstay-call-id"]
+    assert len(client.sent) == 1, "the SDK does not try again"
+    made, wanted = len(mock.calls()), DAMAGED[damage][1]
+    assert made == wanted if wanted else 1 <= made <= MAX_ATTEMPTS
+
+
+@pytest.mark.parametrize("damage", MENDED)
+def a_reply_that_can_be_put_right_needs_no_other_tier(sdk, start, mock, tickets, damage):
+    own, _ = providers_of(sdk)
+    client = sdk(start(triage(mock.url, (own, damage))))
+    answer = ask(client, tickets[0])
+    is_a_triage(answer.json(), tickets[0]["text"])
+    assert len(mock.calls()) == MENDED[damage]
+    assert answer.headers["x-backstay-attempts"] == str(MENDED[damage])
+
+
+def a_cut_reply_is_asked_for_once_more_with_a_larger_cap(sdk, start, mock, tickets):
+    """Only the route's own cap may be raised. The Anthropic SDK always sends a cap of its own."""
+    own, _ = providers_of(sdk)
+    client = sdk(start(triage(mock.url, (own, "truncated-by-cap+need=400"))))
+    if sdk.kind.name == "anthropic":
+        with pytest.raises(sdk.kind.errors.APIStatusError):
+            ask(client, tickets[0])
+        assert [call["max_tokens"] for call in mock.calls()] == [300]
+        return
+    is_a_triage(ask(client, tickets[0]).json(), tickets[0]["text"])
+    caps = [call["max_tokens"] for call in mock.calls()]
+    assert caps[0] == 300 and len(caps) == 2 and 400 <= caps[1] <= 600
+
+
+def a_reply_that_is_always_cut_is_not_asked_for_in_a_loop(sdk, start, mock, tickets):
+    own, _ = providers_of(sdk)
+    client = sdk(start(triage(mock.url, (own, "truncated"))))
+    with pytest.raises(sdk.kind.errors.APIStatusError):
+        ask(client, tickets[0])
+    assert len(mock.calls()) == (2 if sdk.kind.name == "openai" else 1)
+
+
+def the_last_resort_answers_when_nothing_else_does(sdk, start, mock, tickets):
+    own, other = providers_of(sdk)
+    client = sdk(start(triage(mock.url, (own, "status-503"), (other, "enum-miss"), last_resort=True)))
+    answer = ask(client, tickets[0])
+    assert answer.json() == REPLY and answer.finish == "stop"
+    assert len(mock.calls()) <= MAX_ATTEMPTS and len(client.sent) == 1
+
+
+def every_ticket_gets_the_answer_of_its_label_from_a_healthy_mock(sdk, start, mock, tickets):
+    own, _ = providers_of(sdk)
+    client = sdk(start(triage(mock.url, (own, "healthy"))))
+    for ticket in tickets:
+        assert ask(client, ticket).json() == ticket["label"], ticket["id"]
+    assert len(mock.calls()) == len(client.sent) == len(tickets)
