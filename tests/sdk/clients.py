@@ -91,7 +91,8 @@ class OpenAi:
         calls = choice.message.tool_calls or []
         return Answer(
             text=choice.message.content or "",
-            finish=self.finishes.get(choice.finish_reason, choice.finish_reason),
+            # This dialect puts a refusal into a field and says "stop".
+            finish="refusal" if choice.message.refusal else self.finishes.get(choice.finish_reason, choice.finish_reason),
             input_tokens=whole.usage.prompt_tokens if whole.usage else None,
             output_tokens=whole.usage.completion_tokens if whole.usage else None,
             tools=[(call.id, call.function.name, json.loads(call.function.arguments)) for call in calls],

@@ -5,7 +5,9 @@ import time
 
 import pytest
 
-from settings import MAX_ATTEMPTS, plain, plain_route, providers, target
+from settings import plain, plain_route, providers, target
+
+ATTEMPTS = 3
 
 
 def failing(sdk, client, kind: str, model="ask", **asked):
@@ -38,6 +40,15 @@ def a_refusal_of_the_request_is_passed_on_after_one_call(sdk, start, mock, behav
     assert len(mock.calls()) == 1
 
 
+def a_body_over_the_limit_is_refused_at_the_door(sdk, start, mock):
+    client = sdk(start("[server]\nmax_body_bytes = 20000\n" + plain(mock.url, sdk.kind.provider, "healthy")))
+    with pytest.raises(sdk.kind.errors.APIStatusError) as failure:
+        client.say("ask", "word " * 10_000)
+    assert failure.value.status_code == 413 and sdk.kind.code(failure.value)
+    assert len(client.sent) == 1 and not mock.calls()
+    assert client.say("ask", "word " * 1_000).text
+
+
 def an_unknown_route_is_not_found(sdk, start, mock):
     client = sdk(start(plain(mock.url, sdk.kind.provider, "healthy")))
     error = failing(sdk, client, "NotFoundError", model="no-such-route")
@@ -67,14 +78,14 @@ def a_key_that_the_provider_refuses_is_not_the_fault_of_the_caller(sdk, start, m
 
 @pytest.mark.parametrize("behaviour", ["status-500", "status-502", "status-503", "status-504", "status-529", "reset"])
 def retries_of_the_sdk_and_of_the_gateway_do_not_multiply(sdk, start, mock, behaviour):
-    """The SDK would send three requests, the gateway makes five attempts: together five, not fifteen."""
-    extra = f"max_attempts = {MAX_ATTEMPTS}\n"
+    """The SDK would send three requests, the gateway makes three attempts: together three, not nine."""
+    extra = f"max_attempts = {ATTEMPTS}\n"
     client = sdk(start(plain(mock.url, sdk.kind.provider, behaviour, deadline="30s", extra=extra)))
     assert client.sdk.max_retries == 2, "the SDK is as it comes"
     error = failing(sdk, client, "APIStatusError")
     assert error.status_code >= 500
-    assert error.response.headers["x-backstay-attempts"] == str(MAX_ATTEMPTS)
-    assert len(mock.calls()) == MAX_ATTEMPTS
+    assert error.response.headers["x-backstay-attempts"] == str(ATTEMPTS)
+    assert len(mock.calls()) == ATTEMPTS
 
 
 def a_wait_the_provider_asks_for_is_cut_before_it_reaches_the_sdk(sdk, start, mock):

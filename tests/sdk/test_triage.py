@@ -9,33 +9,33 @@ from settings import MAX_ATTEMPTS, REASKS, REPLY, triage
 # A bad answer is asked for again with its errors, at most twice.
 ASKED_AGAIN = 1 + REASKS
 ONCE = 1
+# A broken reply may be whole the next time: it is fetched anew until the attempts are used up.
+ALL = MAX_ATTEMPTS
 
-# Behaviour of the mock: who answers when a healthy tier stands behind it, calls at the first tier
-# when it stands alone. The last resort is on in the first case, and off in the second.
+# Behaviour of the mock: calls when it stands alone, and the code of the failure then.
 DAMAGED = {
-    "prose-around": ("second", ASKED_AGAIN),
-    "two-objects": ("second", ASKED_AGAIN),
-    "unclosed": ("second", ASKED_AGAIN),
-    "think-tags": ("second", ASKED_AGAIN),
-    "quiet-refusal": ("second", ASKED_AGAIN),
-    "wrong-schema": ("second", ASKED_AGAIN),
-    "wrong-type": ("second", ASKED_AGAIN),
-    "extra-key": ("second", ASKED_AGAIN),
-    "enum-miss": ("second", ASKED_AGAIN),
-    "invented-quote": ("second", ASKED_AGAIN),
-    "urgent-no-review": ("second", ASKED_AGAIN),
-    "empty-content": ("second", None),
-    "unknown-finish": ("second", None),
-    "null-finish": ("second", None),
-    "empty-200": ("second", None),
-    "html-200": ("second", None),
-    "json-array-200": ("second", None),
-    "error-in-200": ("second", None),
-    "short-body": ("second", None),
-    "truncated": ("second", None),
-    "refusal": ("last resort", ONCE),
-    "content-filter": ("last resort", ONCE),
+    "prose-around": (ASKED_AGAIN, "reply_not_json"),
+    "two-objects": (ASKED_AGAIN, "reply_not_json"),
+    "unclosed": (ASKED_AGAIN, "reply_not_json"),
+    "think-tags": (ASKED_AGAIN, "reply_not_json"),
+    "quiet-refusal": (ASKED_AGAIN, "reply_not_json"),
+    "wrong-schema": (ASKED_AGAIN, "reply_schema_error"),
+    "wrong-type": (ASKED_AGAIN, "reply_schema_error"),
+    "extra-key": (ASKED_AGAIN, "reply_schema_error"),
+    "enum-miss": (ASKED_AGAIN, "reply_schema_error"),
+    "invented-quote": (ASKED_AGAIN, "reply_semantic_error"),
+    "urgent-no-review": (ASKED_AGAIN, "reply_semantic_error"),
+    "unknown-finish": (ONCE, "reply_unknown_finish"),
+    "null-finish": (ONCE, "reply_unknown_finish"),
+    "empty-content": (ALL, "reply_empty"),
+    "empty-200": (ALL, "reply_empty"),
+    "html-200": (ALL, "reply_malformed"),
+    "json-array-200": (ALL, "reply_malformed"),
+    "error-in-200": (ALL, "provider_error"),
+    "short-body": (ALL, "provider_connection_lost"),
 }
+# A refusal is a decision and not a breakdown: no laxer model is sought for it.
+REFUSED = ["refusal", "content-filter"]
 # These end well by themselves: the fence is taken off, the second ask is right.
 MENDED = {"healthy": 1, "fenced": 1, "right-on-second": 2, "right-after+k=2": 3, "wrong-category": 1}
 
@@ -49,21 +49,23 @@ def providers_of(sdk):
     return own, "anthropic" if own == "openai" else "openai"
 
 
-@pytest.mark.parametrize("damage", [*DAMAGED, *MENDED])
+@pytest.mark.parametrize("damage", [*DAMAGED, *REFUSED, *MENDED, "truncated"])
 def a_damaged_first_tier_still_gives_a_valid_answer(sdk, start, mock, tickets, damage):
     own, other = providers_of(sdk)
-    client = sdk(start(triage(mock.url, (own, damage), (other, "healthy"), last_resort=True)))
+    client = sdk(start(triage(mock.url, (own, damage), (other, "healthy+n=8"), last_resort=True)))
     for ticket in (tickets[0], tickets[57]):
         mock.reset()
         answer = ask(client, ticket)
         is_a_triage(answer.json(), ticket["text"])
         assert answer.finish == "stop"
-        who = "first" if damage in MENDED else DAMAGED[damage][0]
-        calls = len(mock.calls_to("healthy")) if damage != "healthy" else 0
-        assert calls == (1 if who == "second" else 0)
-        assert (answer.json() == REPLY) == (who == "last resort")
-        if who != "last resort":
+        if damage in REFUSED:
+            assert answer.json() == REPLY
+        else:
+            assert answer.json() != REPLY
+            who = "first" if damage in MENDED else "second"
             assert who in answer.headers["x-backstay-target"], answer.headers
+        asked_second = damage not in MENDED and damage not in REFUSED
+        assert len(mock.calls_to("healthy+n=8")) == asked_second
     assert len(client.sent) == 2, "the SDK sends each ticket once"
 
 
@@ -73,14 +75,26 @@ def a_damaged_tier_alone_is_a_typed_error_of_the_sdk(sdk, start, mock, tickets, 
     client = sdk(start(triage(mock.url, (own, damage))))
     with pytest.raises(sdk.kind.errors.APIStatusError) as failure:
         ask(client, tickets[0])
-    error = failure.value
-    code = sdk.kind.code(error)
-    assert code and code == code.lower() and " " not in code
+    error, (calls, code) = failure.value, DAMAGED[damage]
+    assert sdk.kind.code(error) == code
     assert error.response.headers["x-should-retry"] == "false"
     assert error.response.headers["x-backstay-call-id"]
     assert len(client.sent) == 1, "the SDK does not try again"
-    made, wanted = len(mock.calls()), DAMAGED[damage][1]
-    assert made == wanted if wanted else 1 <= made <= MAX_ATTEMPTS
+    assert len(mock.calls()) == calls
+
+
+@pytest.mark.parametrize("damage", REFUSED)
+def a_refusal_alone_is_handed_on_as_what_it_is(sdk, start, mock, tickets, damage):
+    """With no last resort the caller gets the provider's own reason, and never an answer."""
+    own, _ = providers_of(sdk)
+    client = sdk(start(triage(mock.url, (own, damage))))
+    try:
+        answer = ask(client, tickets[0])
+    except sdk.kind.errors.APIStatusError as error:
+        assert sdk.kind.code(error) in {"reply_refused", "reply_content_filtered"}
+    else:
+        assert answer.finish == "refusal" and answer.headers["x-backstay-outcome"] != "valid"
+    assert (len(mock.calls()), len(client.sent)) == (1, 1)
 
 
 @pytest.mark.parametrize("damage", MENDED)
