@@ -11,7 +11,7 @@ QUESTION = "Tell me what happened to order 1182."
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def a_stream_gives_the_text_and_the_usage_of_a_plain_call(sdk, start, mock, provider):
-    client = sdk(start(plain(mock.url, provider, "healthy+n=12")))
+    client = sdk(start(plain(mock.url, provider, "healthy+n=12+prompt_tokens=31")))
     whole = client.say("ask", QUESTION)
     mock.reset()
     stream = client.stream("ask", QUESTION)
