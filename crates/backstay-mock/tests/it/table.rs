@@ -1,0 +1,1 @@
+//! Every behaviour, in both dialects, whole and streamed.
