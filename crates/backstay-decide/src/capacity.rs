@@ -53,6 +53,8 @@ pub fn expected_attempts(failure: f64, attempts: i32) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::float_cmp, reason = "these values are exact")]
+
     use super::*;
 
     const WORKED: Allowance =

@@ -155,3 +155,110 @@ fn grpc_timeout(text: &str) -> Option<Duration> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn asked(pairs: &[(&str, &str)]) -> Asked {
+        Asked::read(|name| pairs.iter().find(|(n, _)| *n == name).map(|(_, value)| *value))
+    }
+
+    const ROUTE: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn every_header_is_read_in_its_own_form() {
+        let rows = [
+            ("x-backstay-deadline", "12", 12_000, Source::Backstay),
+            ("x-backstay-deadline", "12s", 12_000, Source::Backstay),
+            ("x-backstay-deadline", "1500ms", 1_500, Source::Backstay),
+            ("x-backstay-deadline", "0.5", 500, Source::Backstay),
+            ("grpc-timeout", "5S", 5_000, Source::Grpc),
+            ("grpc-timeout", "250m", 250, Source::Grpc),
+            ("grpc-timeout", "99999999u", 99_999_999 / 1000, Source::Route),
+            ("grpc-timeout", "2000000u", 2_000, Source::Grpc),
+            ("x-request-timeout", "15", 15_000, Source::XRequestTimeout),
+            ("x-request-timeout", "900ms", 900, Source::XRequestTimeout),
+            ("request-timeout", "2s", 2_000, Source::RequestTimeout),
+            ("x-envoy-expected-rq-timeout-ms", "4000", 4_000, Source::Envoy),
+            ("x-stainless-timeout", "20", 20_000, Source::Stainless),
+            ("x-stainless-timeout", "600", 30_000, Source::Route),
+        ];
+        for (name, value, millis, source) in rows {
+            let settled = settle(ROUTE, &asked(&[(name, value)]));
+            let total = if source == Source::Route { ROUTE } else { Duration::from_millis(millis) };
+            assert_eq!(settled, Deadline { total, source }, "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn the_smallest_wins_and_the_route_caps_it() {
+        let both = asked(&[("grpc-timeout", "9S"), ("x-stainless-timeout", "8")]);
+        let eight = Deadline { total: Duration::from_secs(8), source: Source::Stainless };
+        assert_eq!(settle(ROUTE, &both), eight);
+        let short = Duration::from_secs(5);
+        assert_eq!(settle(short, &both), Deadline { total: short, source: Source::Route });
+        assert_eq!(settle(ROUTE, &Asked::default()).source, Source::Route);
+        let tie = asked(&[("grpc-timeout", "30S")]);
+        assert_eq!(settle(ROUTE, &tie).source, Source::Route);
+    }
+
+    #[test]
+    fn garbage_is_reported_and_never_obeyed() {
+        let odd = asked(&[
+            ("x-backstay-deadline", "soon"),
+            ("grpc-timeout", "123456789S"),
+            ("x-request-timeout", "-5"),
+            ("request-timeout", "NaN"),
+            ("x-envoy-expected-rq-timeout-ms", "0"),
+            ("x-stainless-timeout", ""),
+        ]);
+        assert_eq!(odd.deadline, None);
+        assert_eq!(odd.ignored, Source::HEADERS);
+        for bad in ["", "5", "S", "5s", "5X", "-5S", "5.5S", "٥S", "S5"] {
+            assert_eq!(asked(&[("grpc-timeout", bad)]).deadline, None, "{bad:?}");
+        }
+        let silent = asked(&[("x-stainless-timeout", "NOT_GIVEN")]);
+        assert_eq!((silent.deadline, silent.ignored.len()), (None, 0));
+    }
+
+    #[test]
+    fn a_read_timeout_is_a_gap_and_no_deadline() {
+        let python = asked(&[("x-stainless-read-timeout", "45")]);
+        assert_eq!((python.deadline, python.read_gap), (None, Some(Duration::from_secs(45))));
+        assert_eq!(asked(&[("x-stainless-read-timeout", "600")]).read_gap, None);
+        assert_eq!(asked(&[("x-stainless-read-timeout", "600.0")]).read_gap, None);
+        assert_eq!(asked(&[("x-stainless-read-timeout", "NOT_GIVEN")]).read_gap, None);
+    }
+
+    #[test]
+    fn earlier_tries_of_layers_above_are_counted() {
+        let rows: [(&[(&str, &str)], u32); 7] = [
+            (&[], 0),
+            (&[("x-stainless-retry-count", "0")], 0),
+            (&[("x-stainless-retry-count", "2")], 2),
+            (&[("x-envoy-attempt-count", "1")], 0),
+            (&[("x-envoy-attempt-count", "3"), ("x-stainless-retry-count", "1")], 2),
+            (&[("x-stainless-retry-count", "-1")], 0),
+            (&[("x-stainless-retry-count", "4000000000")], MOST_PRIOR_ATTEMPTS),
+        ];
+        for (pairs, want) in rows {
+            assert_eq!(asked(pairs).prior_attempts, want, "{pairs:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_settled_deadline_is_positive_and_never_over_the_routes(
+            value in prop_oneof![".{0,20}", "[0-9.]{1,12}[HMSmuns]?s?"],
+            name in prop::sample::select(Source::HEADERS.to_vec()),
+            route in 1_u64..1_000_000,
+        ) {
+            let route = Duration::from_millis(route);
+            let settled = settle(route, &asked(&[(name.name(), &value)]));
+            prop_assert!(settled.total <= route && !settled.total.is_zero());
+        }
+    }
+}

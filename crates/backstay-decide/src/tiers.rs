@@ -86,13 +86,7 @@ pub fn pick(candidates: &[Candidate], ask: &Ask, dice: &mut dyn Dice) -> Pick {
     if let Some(ix) = least(candidates, ask, dice) {
         return Pick::Target(ix);
     }
-    let earliest = candidates
-        .iter()
-        .enumerate()
-        .filter(|(_, candidate)| candidate.open_to_us())
-        .min_by_key(|(_, candidate)| (candidate.ready_at(ask.now), candidate.tier));
-    let Some((ix, candidate)) = earliest else { return Pick::Nothing };
-    let until = candidate.ready_at(ask.now);
+    let Some((ix, until)) = first_back(candidates, ask.now) else { return Pick::Nothing };
     if until.plus(ask.min_attempt) <= ask.deadline {
         return Pick::WaitUntil(until);
     }
@@ -103,6 +97,17 @@ pub fn pick(candidates: &[Candidate], ask: &Ask, dice: &mut dyn Dice) -> Pick {
         }
         LastResort::HasNot | LastResort::Has => Pick::Nothing,
     }
+}
+
+/// Which target may be called first, and when: `now` if it does not rest. `None` if this call has
+/// none to go to. Good for telling the caller when to come back after [`Pick::Nothing`].
+pub fn first_back(candidates: &[Candidate], now: Moment) -> Option<(usize, Moment)> {
+    candidates
+        .iter()
+        .enumerate()
+        .filter(|(_, candidate)| candidate.open_to_us())
+        .min_by_key(|(_, candidate)| (candidate.ready_at(now), candidate.tier))
+        .map(|(ix, candidate)| (ix, candidate.ready_at(now)))
 }
 
 /// The best target that may be called now: fewest tries, then tier, then load, then the dice.
@@ -132,4 +137,161 @@ fn least(candidates: &[Candidate], ask: &Ask, dice: &mut dyn Dice) -> Option<usi
     // A throw per tied target; the lowest wins. No throw is spent where nothing is tied.
     let thrown: Vec<(f64, usize)> = tied.into_iter().map(|ix| (dice.unit(), ix)).collect();
     thrown.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, ix)| ix)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::dice::{Scripted, Seeded};
+
+    const fn at(seconds: u64) -> Moment {
+        Moment::at(Duration::from_secs(seconds))
+    }
+
+    /// Live, able, idle and untried.
+    fn live(tier: usize) -> Candidate {
+        Candidate {
+            tier,
+            tries: 0,
+            resting_until: None,
+            able: true,
+            in_flight: 0,
+            left_for_good: false,
+        }
+    }
+
+    fn resting(tier: usize, until: u64) -> Candidate {
+        Candidate { resting_until: Some(at(until)), ..live(tier) }
+    }
+
+    /// At 10 s of a call that must end at 30 s.
+    const FIRST: Ask = Ask {
+        after: None,
+        rule: Rule::Elsewhere,
+        now: at(10),
+        deadline: at(30),
+        min_attempt: Duration::from_secs(1),
+        last_resort: LastResort::HasNot,
+    };
+
+    fn choose(candidates: &[Candidate], ask: Ask) -> Pick {
+        pick(candidates, &ask, &mut Scripted(vec![0.9, 0.1, 0.5]))
+    }
+
+    #[test]
+    fn the_first_live_tier_answers_first() {
+        assert_eq!(choose(&[live(0), live(1)], FIRST), Pick::Target(0));
+        assert_eq!(choose(&[live(1), live(0)], FIRST), Pick::Target(1));
+        assert_eq!(choose(&[resting(0, 20), live(1)], FIRST), Pick::Target(1));
+        assert_eq!(choose(&[resting(0, 10), live(1)], FIRST), Pick::Target(0));
+        let unable = Candidate { able: false, ..live(0) };
+        assert_eq!(choose(&[unable, live(1)], FIRST), Pick::Target(1));
+        let left = Candidate { left_for_good: true, tries: 1, ..live(0) };
+        assert_eq!(choose(&[left, live(1)], FIRST), Pick::Target(1));
+    }
+
+    #[test]
+    fn within_a_tier_the_least_busy_answers_and_the_dice_break_ties() {
+        let busy = Candidate { in_flight: 3, ..live(0) };
+        assert_eq!(choose(&[busy, live(0)], FIRST), Pick::Target(1));
+        assert_eq!(choose(&[live(0), live(0), live(0)], FIRST), Pick::Target(1));
+        let mut untouched = Scripted(vec![0.9]);
+        assert_eq!(pick(&[busy, live(0)], &FIRST, &mut untouched), Pick::Target(1));
+        assert_eq!(untouched, Scripted(vec![0.9]));
+    }
+
+    #[test]
+    fn no_target_has_a_second_turn_before_every_other_had_its_first() {
+        let tried = Candidate { tries: 1, ..live(0) };
+        let elsewhere = Ask { after: Some(0), ..FIRST };
+        let busy_twin = Candidate { in_flight: 9, ..live(0) };
+        assert_eq!(choose(&[tried, busy_twin, live(1)], elsewhere), Pick::Target(1));
+        assert_eq!(choose(&[tried, live(1)], elsewhere), Pick::Target(1));
+        // All had a turn: not the last one, though its tier comes first.
+        let both = [tried, Candidate { tries: 1, ..live(1) }];
+        assert_eq!(choose(&both, elsewhere), Pick::Target(1));
+        // No other may be called: then the last one after all.
+        assert_eq!(choose(&[tried, resting(1, 20)], elsewhere), Pick::Target(0));
+    }
+
+    #[test]
+    fn again_means_the_same_target_unless_it_rests_or_was_left() {
+        let again = Ask { after: Some(0), rule: Rule::Again, ..FIRST };
+        let tried = Candidate { tries: 2, ..live(0) };
+        assert_eq!(choose(&[tried, live(1)], again), Pick::Target(0));
+        let opened = Candidate { resting_until: Some(at(40)), ..tried };
+        assert_eq!(choose(&[opened, live(1)], again), Pick::Target(1));
+        assert_eq!(
+            choose(&[Candidate { left_for_good: true, ..tried }, live(1)], again),
+            Pick::Target(1)
+        );
+    }
+
+    #[test]
+    fn a_rest_is_waited_for_only_if_an_attempt_still_fits() {
+        assert_eq!(choose(&[resting(0, 25), resting(1, 20)], FIRST), Pick::WaitUntil(at(20)));
+        assert_eq!(choose(&[resting(0, 29)], FIRST), Pick::WaitUntil(at(29)));
+        assert_eq!(choose(&[resting(0, 30)], FIRST), Pick::Forced(0));
+    }
+
+    #[test]
+    fn where_all_rest_too_long_one_is_tried_anyway_but_only_one() {
+        let all = [resting(0, 90), resting(1, 60)];
+        assert_eq!(choose(&all, FIRST), Pick::Forced(1));
+        assert_eq!(choose(&all, Ask { last_resort: LastResort::Has, ..FIRST }), Pick::Nothing);
+        let tried = [resting(0, 90), Candidate { tries: 1, ..resting(1, 60) }];
+        assert_eq!(choose(&tried, FIRST), Pick::Nothing);
+        assert_eq!(choose(&all, Ask { now: at(30), ..FIRST }), Pick::Nothing);
+        assert_eq!(first_back(&all, at(10)), Some((1, at(60))));
+    }
+
+    #[test]
+    fn nobody_able_is_nobody() {
+        let unable = Candidate { able: false, ..live(0) };
+        let left = Candidate { left_for_good: true, ..live(0) };
+        assert_eq!(choose(&[], FIRST), Pick::Nothing);
+        assert_eq!(choose(&[unable, left], FIRST), Pick::Nothing);
+        assert_eq!(first_back(&[unable, left], at(0)), None);
+    }
+
+    prop_compose! {
+        fn candidate()(
+            tier in 0_usize..3, tries in 0_u32..3, until in prop::option::of(0_u64..60),
+            able in prop::bool::weighted(0.8), in_flight in 0_u32..3,
+            left_for_good in prop::bool::weighted(0.2),
+        ) -> Candidate {
+            Candidate { tier, tries, resting_until: until.map(at), able, in_flight, left_for_good }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+
+        #[test]
+        fn a_pick_may_be_called_and_no_live_untried_target_is_passed_over(
+            candidates in prop::collection::vec(candidate(), 0..6), now in 0_u64..40,
+            after in prop::option::of(0_usize..6), seed: u64,
+        ) {
+            let ask = Ask { after, now: at(now), ..FIRST };
+            let untried = candidates.iter().any(|c| c.is_untried_and_live(ask.now));
+            match pick(&candidates, &ask, &mut Seeded::new(seed)) {
+                Pick::Target(ix) => {
+                    let chosen = candidates[ix];
+                    prop_assert!(chosen.open_to_us() && chosen.ready_at(ask.now) == ask.now);
+                    let is_first_turn = chosen.tries == 0 || after.is_some_and(|last| {
+                        candidates.get(last).is_some_and(|c| c.is_untried_and_live(ask.now))
+                    });
+                    prop_assert!(!untried || is_first_turn);
+                }
+                Pick::WaitUntil(until) => {
+                    prop_assert!(!untried && until > ask.now);
+                    prop_assert!(until.plus(ask.min_attempt) <= ask.deadline);
+                }
+                Pick::Forced(ix) => prop_assert!(!untried && candidates[ix].open_to_us()),
+                Pick::Nothing => prop_assert!(!untried),
+            }
+        }
+    }
 }

@@ -85,3 +85,94 @@ impl Timers {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const fn secs(n: u64) -> Duration {
+        Duration::from_secs(n)
+    }
+
+    const SET: Timers =
+        Timers { connect: secs(2), first_token: secs(8), gap: secs(5), total: secs(20) };
+
+    fn room(left: Duration, untried: u32, start: Start) -> Room {
+        Room { left, deadline: secs(30), untried, start, min_attempt: secs(1) }
+    }
+
+    #[test]
+    fn with_time_enough_the_timers_are_as_configured() {
+        assert_eq!(SET.cut(room(secs(30), 0, Start::Cold)), Some(SET));
+        assert_eq!(SET.cut(room(secs(30), 1, Start::Cold)), Some(SET));
+    }
+
+    #[test]
+    fn no_timer_outlives_what_is_left() {
+        let cut = SET.cut(room(secs(4), 0, Start::Cold)).unwrap();
+        assert_eq!(
+            cut,
+            Timers { connect: secs(2), first_token: secs(4), gap: secs(4), total: secs(4) }
+        );
+    }
+
+    #[test]
+    fn a_live_tier_is_left_its_reserve_and_a_cold_target_forty_percent() {
+        let cold = SET.cut(room(secs(10), 1, Start::Cold)).unwrap();
+        assert_eq!((cold.total, cold.first_token), (secs(7), secs(4)));
+        let warm = SET.cut(room(secs(10), 1, Start::Warm)).unwrap();
+        assert_eq!((warm.total, warm.first_token), (secs(7), secs(7)));
+        let two = SET.cut(room(secs(10), 2, Start::Cold)).unwrap();
+        assert_eq!((two.total, two.first_token), (secs(4), secs(4)));
+    }
+
+    #[test]
+    fn the_reserve_never_takes_the_shortest_attempt() {
+        let crowded = SET.cut(room(secs(3), 5, Start::Cold)).unwrap();
+        assert_eq!((crowded.total, crowded.first_token), (secs(1), secs(1)));
+        assert_eq!(SET.cut(room(secs(1), 1, Start::Cold)).unwrap().total, secs(1));
+        assert_eq!(SET.cut(room(Duration::from_millis(999), 0, Start::Warm)), None);
+    }
+
+    #[test]
+    fn an_impatient_caller_still_gets_its_attempt() {
+        assert_eq!(min_attempt(secs(30)), secs(1));
+        assert_eq!(min_attempt(secs(10)), secs(1));
+        assert_eq!(min_attempt(secs(2)), Duration::from_millis(200));
+        assert_eq!(min_attempt(Duration::ZERO), Duration::ZERO);
+        let none = Room { min_attempt: Duration::ZERO, ..room(Duration::ZERO, 0, Start::Cold) };
+        assert_eq!(SET.cut(none), None);
+    }
+
+    proptest! {
+        #[test]
+        fn timers_only_ever_shrink_and_leave_what_they_must(
+            set in prop::array::uniform4(1_u64..100_000),
+            left in 0_u64..100_000,
+            deadline in 1_u64..100_000,
+            untried in 0_u32..5,
+            is_warm: bool,
+        ) {
+            let [connect, first_token, gap, total] = set.map(Duration::from_millis);
+            let set = Timers { connect, first_token, gap, total };
+            let (left, deadline) = (Duration::from_millis(left), Duration::from_millis(deadline));
+            let min_attempt = min_attempt(deadline);
+            let start = if is_warm { Start::Warm } else { Start::Cold };
+            let Some(cut) = set.cut(Room { left, deadline, untried, start, min_attempt }) else {
+                prop_assert!(left < min_attempt || left.is_zero());
+                return Ok(());
+            };
+            prop_assert!(cut.total <= left && cut.total <= set.total && !cut.total.is_zero());
+            prop_assert!(cut.total >= min_attempt.min(set.total));
+            prop_assert!(cut.first_token >= min_attempt.min(set.first_token).min(cut.total));
+            for (mine, theirs) in [(cut.connect, connect), (cut.first_token, first_token), (cut.gap, gap)] {
+                prop_assert!(mine <= theirs && mine <= cut.total);
+            }
+            let kept = left.saturating_sub(cut.total);
+            let reserve = (deadline / 10).max(secs(1)) * untried;
+            prop_assert!(kept >= reserve || cut.total <= min_attempt);
+        }
+    }
+}

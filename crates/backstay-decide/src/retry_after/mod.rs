@@ -212,3 +212,6 @@ fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     year * 365 + leap_days + (month * 153 + 2) / 5 + day - 1 - 719_468
 }
+
+#[cfg(test)]
+mod tests;

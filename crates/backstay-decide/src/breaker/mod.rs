@@ -278,3 +278,6 @@ fn cool_off(since_first: Duration, limits: &Limits, dice: &mut dyn Dice) -> Dura
     let rest = (since_first / 2).clamp(limits.shortest_rest, longest);
     (rest / 5).saturating_mul(4).saturating_add(dice.below(rest / 5 * 2))
 }
+
+#[cfg(test)]
+mod tests;
