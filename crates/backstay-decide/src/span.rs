@@ -92,6 +92,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::unnecessary_wraps, reason = "compared with what may be absent")]
     fn ms(n: u64) -> Option<Duration> {
         Some(Duration::from_millis(n))
     }

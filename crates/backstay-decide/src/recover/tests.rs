@@ -328,9 +328,7 @@ proptest! {
         let mut facts = Facts { attempts: 1, tries_here: 1, reasks_here: 0, ..start };
         let whole = facts.left;
         let mut spent = Duration::ZERO;
-        let mut script = faults.iter().cycle();
-        loop {
-            let Some((fault, took)) = script.next() else { break };
+        for (fault, took) in faults.iter().cycle() {
             facts.fault = *fault;
             let next = decide(&facts, &mut dice).next;
             match next {
@@ -345,7 +343,7 @@ proptest! {
             }
             prop_assert!(spent + facts.min_attempt <= whole, "started with too little time left");
             spent = (spent + ms(*took)).min(whole);
-            facts.left = whole - spent;
+            facts.left = whole.saturating_sub(spent);
             facts.attempts += 1;
             facts.tries_here += 1;
             prop_assert!(facts.attempts <= facts.max_attempts);

@@ -16,6 +16,7 @@ fn delay(pairs: &[(&str, &str)], now: i64) -> Option<Duration> {
     server_delay(&headers(pairs), now)
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "compared with what may be absent")]
 fn ms(n: u64) -> Option<Duration> {
     Some(Duration::from_millis(n))
 }
