@@ -187,9 +187,13 @@ impl Fold {
         }
     }
 
-    /// The reply so far, with one choice. `created` stays 0: deltas do not carry it.
-    pub fn into_reply(self) -> Reply {
+    /// The reply so far, with one choice. `created` stays 0: deltas do not carry it. A refusal
+    /// without words of its own is an empty refusal part, as in a whole reply.
+    pub fn into_reply(mut self) -> Reply {
         let (finish, finish_word) = self.finish.unwrap_or_default();
+        if finish == Finish::Refused && !self.parts.iter().any(|p| matches!(p, Part::Refusal(_))) {
+            self.parts.push(Part::Refusal(String::new()));
+        }
         Reply {
             id: self.id,
             model: self.model,
