@@ -12,6 +12,8 @@ use serde_json::Value;
 use crate::chat::{Chat, Delta, Loss, ProviderError, Reply};
 use crate::frame::sse::Event;
 
+pub use openai_chat::request::CapField;
+
 /// A provider family's wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
@@ -95,6 +97,15 @@ impl Dialect {
     pub fn write_request(self, chat: &Chat) -> Written {
         match self {
             Self::OpenaiChat => openai_chat::request::write(chat),
+            Self::Anthropic => anthropic::request::write(chat),
+        }
+    }
+
+    /// As [`Dialect::write_request`], with the output cap under the name this provider knows.
+    /// Only `OpenAI` Chat has two.
+    pub fn write_request_capped(self, chat: &Chat, cap: CapField) -> Written {
+        match self {
+            Self::OpenaiChat => openai_chat::request::write_capped(chat, cap),
             Self::Anthropic => anthropic::request::write(chat),
         }
     }

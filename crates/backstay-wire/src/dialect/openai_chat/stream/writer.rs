@@ -1,0 +1,226 @@
+//! Writes one streamed reply, chunk by chunk.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::super::error;
+use super::super::reply::{REFUSAL_WITHOUT_WORDS, usage_json};
+use super::super::wire;
+use crate::chat::{Delta, Finish, Loss, ProviderError, Usage};
+use crate::dialect::{ErrorOut, UsageEvent};
+
+/// What has been written of one reply.
+#[derive(Debug)]
+pub struct Writer {
+    id: String,
+    model: String,
+    usage_event: UsageEvent,
+    usage: Usage,
+    stage: Stage,
+    has_refused: bool,
+    losses: Vec<Loss>,
+}
+
+/// How far the stream is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Unopened,
+    Speaking,
+    Finished,
+    Ended,
+}
+
+#[derive(Serialize)]
+struct Chunk<'a> {
+    id: &'a str,
+    object: &'a str,
+    created: u64,
+    model: &'a str,
+    choices: &'a [Choice<'a>],
+    /// Null in every chunk but the last where usage was asked for, else left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<Option<Value>>,
+}
+
+#[derive(Serialize)]
+struct Choice<'a> {
+    index: u32,
+    delta: Said<'a>,
+    logprobs: Option<()>,
+    finish_reason: Option<&'a str>,
+}
+
+#[derive(Default, Serialize)]
+struct Said<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusal: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<[Call<'a>; 1]>,
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    index: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'a str>,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    arguments: &'a str,
+}
+
+impl Writer {
+    pub(crate) fn new(model: &str, usage_event: UsageEvent) -> Self {
+        Self {
+            id: String::new(),
+            model: model.to_owned(),
+            usage_event,
+            usage: Usage::default(),
+            stage: Stage::Unopened,
+            has_refused: false,
+            losses: vec![],
+        }
+    }
+
+    pub(crate) fn write(&mut self, delta: &Delta, out: &mut Vec<u8>) {
+        if self.stage == Stage::Ended {
+            return;
+        }
+        match delta {
+            Delta::Start { id, model } => self.open(id, model, out),
+            Delta::Text(text) => self.say(Said { content: Some(text), ..Said::default() }, out),
+            Delta::Reasoning(text) => {
+                self.say(Said { reasoning_content: Some(text), ..Said::default() }, out);
+            }
+            Delta::Refusal(words) => {
+                self.has_refused = true;
+                self.say(Said { refusal: Some(words), ..Said::default() }, out);
+            }
+            Delta::ToolStart { index, id, name } => {
+                let function = Function { name: Some(name), arguments: "" };
+                let (id, kind) = (Some(id.as_str()), Some("function"));
+                self.call(Call { index: *index, id, kind, function }, out);
+            }
+            Delta::ToolArguments { index, fragment } => {
+                let function = Function { name: None, arguments: fragment };
+                self.call(Call { index: *index, id: None, kind: None, function }, out);
+            }
+            Delta::Finish { finish, word } => self.finish(*finish, word.as_deref(), out),
+            Delta::Usage(usage) => self.usage.overwrite(*usage),
+            Delta::Error(error) => self.fail(error, out),
+            Delta::End => self.end(out),
+            Delta::Alive => {}
+            Delta::Signature(_) => self.lose("the reasoning's signature cannot be said"),
+            Delta::OtherChoice => self.lose("only the first choice is told on"),
+            Delta::Unknown(what) => self.lose(&format!("{what} cannot be said")),
+        }
+    }
+
+    pub(crate) fn losses(&self) -> &[Loss] {
+        &self.losses
+    }
+
+    /// The first chunk says who speaks, and nothing else.
+    fn open(&mut self, id: &str, model: &str, out: &mut Vec<u8>) {
+        if self.stage != Stage::Unopened {
+            return;
+        }
+        self.stage = Stage::Speaking;
+        id.clone_into(&mut self.id);
+        if self.model.is_empty() {
+            model.clone_into(&mut self.model);
+        }
+        self.chunk(
+            Said { role: Some("assistant"), content: Some(""), ..Said::default() },
+            None,
+            out,
+        );
+    }
+
+    fn say(&mut self, said: Said<'_>, out: &mut Vec<u8>) {
+        self.open("", "", out);
+        self.chunk(said, None, out);
+    }
+
+    fn call(&mut self, call: Call<'_>, out: &mut Vec<u8>) {
+        self.say(Said { tool_calls: Some([call]), ..Said::default() }, out);
+    }
+
+    fn finish(&mut self, finish: Finish, word: Option<&str>, out: &mut Vec<u8>) {
+        if self.stage == Stage::Finished {
+            return;
+        }
+        self.open("", "", out);
+        if finish == Finish::Refused && !self.has_refused {
+            let refusal = Some(REFUSAL_WITHOUT_WORDS);
+            self.chunk(Said { refusal, ..Said::default() }, None, out);
+        }
+        self.stage = Stage::Finished;
+        self.chunk(Said::default(), wire::finish_word(finish, word), out);
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        self.stage = Stage::Ended;
+        if self.usage_event == UsageEvent::Send
+            && let Some(usage) = usage_json(&self.usage)
+        {
+            self.put(&[], Some(usage), out);
+        }
+        out.extend_from_slice(b"data: [DONE]\n\n");
+    }
+
+    /// A failure ends the stream: no `[DONE]` may follow, it would look like success.
+    fn fail(&mut self, error: &ProviderError, out: &mut Vec<u8>) {
+        self.stage = Stage::Ended;
+        out.extend_from_slice(&write_error(&ErrorOut {
+            status: error.status.unwrap_or(500),
+            code: error.code.as_deref().unwrap_or_else(|| error.class.word()),
+            message: &error.message,
+            param: error.param.as_deref(),
+            call_id: "",
+        }));
+    }
+
+    fn chunk(&self, delta: Said<'_>, finish_reason: Option<&str>, out: &mut Vec<u8>) {
+        self.put(&[Choice { index: 0, delta, logprobs: None, finish_reason }], None, out);
+    }
+
+    fn put(&self, choices: &[Choice<'_>], usage: Option<Value>, out: &mut Vec<u8>) {
+        let chunk = Chunk {
+            id: &self.id,
+            object: "chat.completion.chunk",
+            created: 0,
+            model: &self.model,
+            choices,
+            usage: (self.usage_event == UsageEvent::Send).then_some(usage),
+        };
+        out.extend_from_slice(b"data: ");
+        // Writing these types to memory cannot fail; if it ever did, the line would be cut and the
+        // reader would say so.
+        let _ = serde_json::to_writer(&mut *out, &chunk);
+        out.extend_from_slice(b"\n\n");
+    }
+
+    fn lose(&mut self, note: &str) {
+        if self.losses.iter().all(|loss| loss.note != note) && self.losses.len() < 32 {
+            self.losses.push(Loss::new("", note));
+        }
+    }
+}
+
+/// Writes a failure as the event on which this dialect's SDKs raise. Nothing may follow it.
+pub(crate) fn write_error(error: &ErrorOut<'_>) -> Vec<u8> {
+    format!("data: {}\n\n", error::body(error)).into_bytes()
+}
