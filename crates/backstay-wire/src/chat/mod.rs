@@ -5,6 +5,7 @@ mod error;
 mod fold;
 mod reply;
 mod request;
+mod tell;
 
 pub use delta::Delta;
 pub use error::{ErrorClass, ProviderError};

@@ -146,6 +146,16 @@ impl Dialect {
         }
     }
 
+    /// The event that ends a stream of this dialect.
+    pub fn terminal_event(self) -> &'static [u8] {
+        match self {
+            Self::OpenaiChat => b"data: [DONE]\n\n",
+            Self::Anthropic => {
+                b"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
+            }
+        }
+    }
+
     /// A reader for one streamed reply.
     pub fn stream_reader(self) -> StreamReader {
         match self {

@@ -1,0 +1,45 @@
+//! Tells a whole reply as the deltas of a stream.
+
+use super::{Delta, Part, Reply};
+
+impl Reply {
+    /// The deltas that a stream of the first choice would have: start, parts in order, finish,
+    /// usage, end. Parts only the provider's own dialect can say become [`Delta::Unknown`].
+    pub fn deltas(&self) -> Vec<Delta> {
+        let mut out = vec![Delta::Start { id: self.id.clone(), model: self.model.clone() }];
+        let Some(choice) = self.choices.first() else { return out };
+        let mut tools = 0;
+        for part in &choice.parts {
+            tell(part, &mut tools, &mut out);
+        }
+        out.push(Delta::Finish { finish: choice.finish, word: choice.finish_word.clone() });
+        out.push(Delta::Usage(self.usage));
+        out.push(Delta::End);
+        out
+    }
+}
+
+fn tell(part: &Part, tools: &mut u32, out: &mut Vec<Delta>) {
+    match part {
+        Part::Text(text) if !text.is_empty() => out.push(Delta::Text(text.clone())),
+        Part::Refusal(words) if !words.is_empty() => out.push(Delta::Refusal(words.clone())),
+        Part::Thinking { text, signature } => {
+            if !text.is_empty() {
+                out.push(Delta::Reasoning(text.clone()));
+            }
+            out.extend(signature.clone().map(Delta::Signature));
+        }
+        Part::ToolCall { id, name, arguments } => {
+            let index = *tools;
+            *tools += 1;
+            out.push(Delta::ToolStart { index, id: id.clone(), name: name.clone() });
+            if !arguments.is_empty() {
+                out.push(Delta::ToolArguments { index, fragment: arguments.clone() });
+            }
+        }
+        Part::Text(_) | Part::Refusal(_) => {}
+        Part::Image { .. } => out.push(Delta::Unknown("an image in a reply".into())),
+        Part::ToolResult { .. } => out.push(Delta::Unknown("a tool result in a reply".into())),
+        Part::Other(_) => out.push(Delta::Unknown("a block of another dialect".into())),
+    }
+}
