@@ -38,16 +38,13 @@ pub(crate) struct Turn {
 impl Memory {
     /// Counts one call for `model` whose first user message is `first_user`.
     pub(crate) fn take(&mut self, model: &str, first_user: &str) -> Turn {
-        let call = match self.calls.get_mut(model) {
-            Some(count) => {
-                *count = count.saturating_add(1);
-                *count
-            }
-            None => {
-                forget_if_full(&mut self.calls);
-                self.calls.insert(model.to_owned(), 1);
-                1
-            }
+        let call = if let Some(count) = self.calls.get_mut(model) {
+            *count = count.saturating_add(1);
+            *count
+        } else {
+            forget_if_full(&mut self.calls);
+            self.calls.insert(model.to_owned(), 1);
+            1
         };
         forget_if_full(&mut self.asks);
         let key = digest(model.as_bytes()).rotate_left(1) ^ digest(first_user.as_bytes());

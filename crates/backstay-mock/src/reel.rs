@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use tokio::time::Sleep;
 
 use crate::log::{End, Pen};
 use crate::plan::Reply;
@@ -76,16 +75,24 @@ pub(crate) enum Carries {
 }
 
 /// The body.
-#[derive(Debug)]
 pub(crate) struct Reel {
     steps: std::vec::IntoIter<Step>,
     length: Length,
     carries: Carries,
     /// A step that takes several polls.
     rest: Option<Rest>,
-    sleep: Option<Pin<Box<Sleep>>>,
+    /// What it waits for before it goes on.
+    pause: Option<Pause>,
     verdict: Verdict,
     pen: Pen,
+}
+
+type Pause = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl std::fmt::Debug for Reel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reel").field("steps_left", &self.steps.len()).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -111,7 +118,7 @@ impl Reel {
             length,
             carries,
             rest: None,
-            sleep: None,
+            pause: None,
             verdict,
             pen,
         };
@@ -129,7 +136,7 @@ impl Reel {
     }
 
     fn over(&self) -> bool {
-        self.steps.as_slice().is_empty() && self.rest.is_none() && self.sleep.is_none()
+        self.steps.as_slice().is_empty() && self.rest.is_none() && self.pause.is_none()
     }
 
     /// Goes on with a step of several polls.
@@ -169,7 +176,7 @@ impl Reel {
             Some(Rest::Repeat { event, gap, left }) => {
                 if left > 0 {
                     self.rest = Some(Rest::Repeat { event: event.clone(), gap, left: left - 1 });
-                    self.sleep = Some(Box::pin(tokio::time::sleep(gap)));
+                    self.pause = Some(Box::pin(tokio::time::sleep(gap)));
                 }
                 self.sent();
                 Turn::Send(event)
@@ -188,7 +195,7 @@ impl Reel {
                     Some(Rest::Split { bytes, from: 0, ends: ends.into_iter(), flushed: true });
             }
             Step::Drip(bytes) => self.rest = Some(Rest::Drip { bytes, flushed: false }),
-            Step::Wait(time) => self.sleep = Some(Box::pin(tokio::time::sleep(time))),
+            Step::Wait(time) => self.pause = Some(Box::pin(tokio::time::sleep(time))),
             Step::Repeat { event, gap, times } => {
                 self.rest = Some(Rest::Repeat { event, gap, left: times });
             }
@@ -216,9 +223,9 @@ impl Body for Reel {
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let this = &mut *self;
         loop {
-            if let Some(sleep) = &mut this.sleep {
-                ready!(sleep.as_mut().poll(cx));
-                this.sleep = None;
+            if let Some(pause) = &mut this.pause {
+                ready!(pause.as_mut().poll(cx));
+                this.pause = None;
             }
             let turn = if this.rest.is_some() {
                 Ok(this.go_on())
@@ -237,8 +244,9 @@ impl Body for Reel {
                     return Poll::Ready(Some(Ok(Frame::data(bytes))));
                 }
                 Ok(Turn::Flush) => {
-                    cx.waker().wake_by_ref();
-                    return Poll::Pending;
+                    // hyper writes what it has when the body is pending; and the runtime looks at
+                    // its sockets before it goes on, so the client can read in between.
+                    this.pause = Some(Box::pin(tokio::task::yield_now()));
                 }
                 Ok(Turn::Next) => {}
                 Err(broken) => return Poll::Ready(Some(Err(broken))),

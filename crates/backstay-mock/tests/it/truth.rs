@@ -1,10 +1,11 @@
 //! The log against what happened.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use backstay_mock::{Answer, End, Mock, Settings, UNRESOLVABLE, refused_address};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 
 use crate::client::{
     BOTH, Dialect, PATIENCE, TICKET, ask, call, newest, open, path, plain, read, reply, request,
