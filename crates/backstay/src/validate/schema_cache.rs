@@ -1,0 +1,105 @@
+//! Keeps compiled schemas, so that a schema that comes with every request is compiled once.
+//!
+//! Bounded in number and in what the entries may take up; the one not used for longest goes first.
+//! A schema that cannot be compiled is remembered too: a caller that repeats it costs a look-up.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::schema::Schema;
+use super::schema_source::{self, Measured, SchemaFault};
+
+/// The most schemas kept. 512: more than the routes of a large service and its callers' own.
+const MAX_ENTRIES: usize = 512;
+
+/// The most memory kept, by estimate: compiled size is not to be had.
+const MAX_WEIGHT: usize = 128 * 1024 * 1024;
+
+/// Compiled schemas by the digest of their canonical JSON.
+#[derive(Debug, Default)]
+pub struct SchemaCache {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    entries: HashMap<[u8; 32], Entry>,
+    weight: usize,
+    /// Counts look-ups: an entry's age without a clock.
+    turn: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    schema: Result<Arc<Schema>, SchemaFault>,
+    weight: usize,
+    used: u64,
+}
+
+impl SchemaCache {
+    /// An empty cache.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The compiled schema, from memory or compiled now. Two callers that ask for a new schema at
+    /// once may both compile it: the lock is not held meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// What [`Schema::compile`] says of it.
+    pub fn get(&self, source: &Value) -> Result<Arc<Schema>, SchemaFault> {
+        let measured = schema_source::measure(source)?;
+        if let Some(known) = self.kept.lock().find(&measured.digest) {
+            return known;
+        }
+        let schema = Schema::compile_measured(source, &measured).map(Arc::new);
+        self.kept.lock().add(&measured, schema.clone());
+        schema
+    }
+
+    /// How many schemas are kept, failures included.
+    pub fn len(&self) -> usize {
+        self.kept.lock().entries.len()
+    }
+
+    /// Whether nothing is kept.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Kept {
+    fn find(&mut self, digest: &[u8; 32]) -> Option<Result<Arc<Schema>, SchemaFault>> {
+        self.turn += 1;
+        let entry = self.entries.get_mut(digest)?;
+        entry.used = self.turn;
+        Some(entry.schema.clone())
+    }
+
+    fn add(&mut self, measured: &Measured, schema: Result<Arc<Schema>, SchemaFault>) {
+        let weight = weight(measured);
+        self.turn += 1;
+        let entry = Entry { schema, weight, used: self.turn };
+        if let Some(before) = self.entries.insert(measured.digest, entry) {
+            self.weight -= before.weight;
+        }
+        self.weight += weight;
+        while self.entries.len() > MAX_ENTRIES || self.weight > MAX_WEIGHT {
+            let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used);
+            let Some(digest) = oldest.map(|(digest, _)| *digest) else { break };
+            if let Some(gone) = self.entries.remove(&digest) {
+                self.weight -= gone.weight;
+            }
+        }
+    }
+}
+
+/// What a compiled schema may take up: 40 bytes a byte of source, as measured on large schemas, and
+/// 32 KiB a pattern; a pattern may reach 256 KiB, but 3 KiB is usual.
+fn weight(measured: &Measured) -> usize {
+    measured.bytes * 40 + measured.patterns * 32 * 1024
+}

@@ -1,0 +1,323 @@
+//! Measures a schema before it is compiled: its size, its depth, its paths, its hash.
+//!
+//! A schema may come with a request, so it is as hostile as one. What the compiler would do with a
+//! bad one is bounded here: it goes down once a level of every target a reference leads to, keeps a
+//! program a pattern, and with `unevaluated…` walks every path through the references, whose number
+//! doubles with each pair of references to the same place.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+/// The most bytes of a schema as compact JSON. Providers take 120,000 characters of names at most.
+const MAX_BYTES: usize = 256 * 1024;
+
+/// The deepest nesting. Providers take 10 levels of objects, which is 30 of JSON.
+pub(super) const MAX_DEPTH: usize = 64;
+
+/// The deepest nesting with every reference followed once. A hundred definitions of ten levels make
+/// 1,000; ten thousand would use up a thread's stack.
+const MAX_LINKED_DEPTH: usize = 2_000;
+
+/// The most patterns: each is a program of up to 256 KiB.
+const MAX_PATTERNS: usize = 64;
+
+/// The most steps along references and alternatives under `unevaluated…`. A step costs the
+/// compiler about 0.05 ms.
+const MAX_STEPS: usize = 4_000;
+
+/// Why a schema cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaFault {
+    /// Too many bytes.
+    #[error("the schema has {bytes} bytes, {most} are allowed")]
+    TooLarge {
+        /// Its size as compact JSON.
+        bytes: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// Nested too deeply.
+    #[error("the schema is nested deeper than {most} levels")]
+    TooDeep {
+        /// The limit.
+        most: usize,
+    },
+    /// Too many patterns.
+    #[error("the schema has {count} patterns, {most} are allowed")]
+    TooManyPatterns {
+        /// How many it has.
+        count: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// Its references lead along too many or too long paths.
+    #[error("the schema's references lead along too many paths; use fewer or flatter definitions")]
+    TooEntangled,
+    /// A reference leaves the document.
+    #[error(
+        "the schema refers to '{reference}' outside itself, and nothing is fetched; put it under $defs"
+    )]
+    ForeignReference {
+        /// What it refers to.
+        reference: String,
+    },
+    /// A reference leads nowhere inside the document.
+    #[error("a reference of the schema cannot be followed: {problem}")]
+    BrokenReference {
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// `$schema` names something else than a known draft.
+    #[error("$schema names '{uri}', which is no known draft of JSON Schema")]
+    UnknownDraft {
+        /// What it names.
+        uri: String,
+    },
+    /// It breaks the rules of its draft, or holds a pattern that cannot run in linear time.
+    #[error("the schema is not valid at '{pointer}': {problem}")]
+    Invalid {
+        /// Where, as a JSON pointer into the schema. Empty: the schema itself.
+        pointer: String,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// The compiler failed in a way it does not name.
+    #[error("the schema could not be compiled")]
+    Failed,
+}
+
+/// What was measured of a schema that may be compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Measured {
+    /// SHA-256 of the canonical JSON: compact, keys sorted.
+    pub(super) digest: [u8; 32],
+    /// Bytes of the canonical JSON.
+    pub(super) bytes: usize,
+    /// How many patterns it holds.
+    pub(super) patterns: usize,
+}
+
+impl Measured {
+    /// The first 12 hex digits of the digest: the schema's name in logs and fingerprints.
+    pub(super) fn hash(&self) -> String {
+        let [a, b, c, d, e, f, ..] = self.digest;
+        format!("{a:02x}{b:02x}{c:02x}{d:02x}{e:02x}{f:02x}")
+    }
+}
+
+/// Measures `schema`.
+///
+/// # Errors
+///
+/// [`SchemaFault::TooLarge`], [`SchemaFault::TooDeep`], [`SchemaFault::TooManyPatterns`],
+/// [`SchemaFault::TooEntangled`].
+pub(super) fn measure(schema: &Value) -> Result<Measured, SchemaFault> {
+    let survey = Survey::of(schema)?;
+    let mut text = Vec::new();
+    canonical(schema, &mut text);
+    if text.len() > MAX_BYTES {
+        return Err(SchemaFault::TooLarge { bytes: text.len(), most: MAX_BYTES });
+    }
+    if survey.patterns > MAX_PATTERNS {
+        return Err(SchemaFault::TooManyPatterns { count: survey.patterns, most: MAX_PATTERNS });
+    }
+    if survey.linked_depth() > MAX_LINKED_DEPTH || survey.steps() > MAX_STEPS {
+        return Err(SchemaFault::TooEntangled);
+    }
+    Ok(Measured {
+        digest: Sha256::digest(&text).into(),
+        bytes: text.len(),
+        patterns: survey.patterns,
+    })
+}
+
+/// Writes `value` compactly with sorted keys. The depth is bounded by then.
+fn canonical(value: &Value, text: &mut Vec<u8>) {
+    match value {
+        Value::Array(items) => {
+            text.push(b'[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    text.push(b',');
+                }
+                canonical(item, text);
+            }
+            text.push(b']');
+        }
+        Value::Object(members) => {
+            let mut members: Vec<(&String, &Value)> = members.iter().collect();
+            members.sort_unstable_by_key(|(key, _)| *key);
+            text.push(b'{');
+            for (index, (key, member)) in members.into_iter().enumerate() {
+                if index > 0 {
+                    text.push(b',');
+                }
+                text.extend_from_slice(Value::from(key.as_str()).to_string().as_bytes());
+                text.push(b':');
+                canonical(member, text);
+            }
+            text.push(b'}');
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            text.extend_from_slice(value.to_string().as_bytes());
+        }
+    }
+}
+
+/// What one walk over a schema finds. Objects that only look like schemas (members of `const`, say)
+/// count too: the bounds err on the safe side.
+struct Survey<'a> {
+    root: &'a Value,
+    depth: usize,
+    patterns: usize,
+    references: HashSet<&'a str>,
+    /// Where references may lead that do not go by a pointer from the root.
+    marked: Vec<&'a Value>,
+    /// The schemas with `unevaluatedProperties` or `unevaluatedItems`.
+    unevaluated: Vec<&'a Value>,
+}
+
+impl<'a> Survey<'a> {
+    fn of(root: &'a Value) -> Result<Self, SchemaFault> {
+        let mut survey = Self {
+            root,
+            depth: 0,
+            patterns: 0,
+            references: HashSet::new(),
+            marked: Vec::new(),
+            unevaluated: Vec::new(),
+        };
+        let mut open = vec![(root, 1)];
+        while let Some((value, depth)) = open.pop() {
+            if depth > MAX_DEPTH {
+                return Err(SchemaFault::TooDeep { most: MAX_DEPTH });
+            }
+            survey.depth = survey.depth.max(depth);
+            match value {
+                Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
+                Value::Object(members) => {
+                    survey.note(value, members);
+                    open.extend(members.values().map(|member| (member, depth + 1)));
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+            }
+        }
+        Ok(survey)
+    }
+
+    fn note(&mut self, whole: &'a Value, members: &'a Map<String, Value>) {
+        self.patterns += usize::from(members.get("pattern").is_some_and(Value::is_string));
+        let named = members.get("patternProperties").and_then(Value::as_object);
+        self.patterns += named.map_or(0, Map::len);
+        self.references.extend(references(members));
+        let marks = ["$id", "id", "$anchor", "$dynamicAnchor"];
+        if marks.iter().any(|mark| members.get(*mark).is_some_and(Value::is_string)) {
+            self.marked.push(whole);
+        }
+        if ["unevaluatedProperties", "unevaluatedItems"]
+            .iter()
+            .any(|key| members.contains_key(*key))
+        {
+            self.unevaluated.push(whole);
+        }
+    }
+
+    /// How deep the compiler may go: the schema's own depth, and that of every target once.
+    fn linked_depth(&self) -> usize {
+        let targets = self.references.iter().map(|reference| match self.pointed(reference) {
+            Some(target) => depth_of(target),
+            None => self.depth,
+        });
+        self.depth + targets.sum::<usize>()
+    }
+
+    /// Steps the compiler may take under `unevaluated…`; stops counting past [`MAX_STEPS`].
+    fn steps(&self) -> usize {
+        let mut steps = 0;
+        let mut above = Vec::new();
+        for schema in &self.unevaluated {
+            self.walk(schema, &mut above, &mut steps);
+        }
+        steps
+    }
+
+    /// Walks every path that stays at one place of the instance. A path ends where it would meet
+    /// itself.
+    fn walk(&self, schema: &'a Value, above: &mut Vec<&'a Value>, steps: &mut usize) {
+        let Value::Object(members) = schema else { return };
+        *steps += 1;
+        if *steps > MAX_STEPS || above.iter().any(|seen| std::ptr::eq(*seen, schema)) {
+            return;
+        }
+        above.push(schema);
+        for next in in_place(members) {
+            self.walk(next, above, steps);
+        }
+        for reference in references(members) {
+            for target in self.targets(reference) {
+                self.walk(target, above, steps);
+            }
+        }
+        above.pop();
+    }
+
+    /// Everything a reference may lead to; more than it does where it goes by name.
+    fn targets(&self, reference: &str) -> Vec<&'a Value> {
+        let inside = reference.split_once('#').map_or("", |(_, inside)| inside);
+        let roots = std::iter::once(&self.root).chain(&self.marked);
+        let mut targets: Vec<&'a Value> =
+            roots.filter_map(|root| root.pointer(&unescaped(inside))).collect();
+        if !inside.starts_with('/') && !inside.is_empty() {
+            targets.clone_from(&self.marked);
+        }
+        targets
+    }
+
+    /// The target of a pointer from the root.
+    fn pointed(&self, reference: &str) -> Option<&'a Value> {
+        self.root.pointer(&unescaped(reference.strip_prefix('#')?))
+    }
+}
+
+fn references(members: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    const KEYS: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+    KEYS.iter().filter_map(|key| members.get(*key)?.as_str())
+}
+
+/// The subschemas that speak of the same value as their parent.
+fn in_place(members: &Map<String, Value>) -> Vec<&Value> {
+    let lists = ["allOf", "anyOf", "oneOf"].iter().filter_map(|key| members.get(*key)?.as_array());
+    let single = ["if", "then", "else", "not"].iter().filter_map(|key| members.get(*key));
+    let named = ["dependentSchemas", "dependencies"];
+    let named = named.iter().filter_map(|key| members.get(*key)?.as_object());
+    lists.flatten().chain(single).chain(named.flat_map(Map::values)).collect()
+}
+
+/// A URI fragment with its percent signs resolved, as far as they stand for ASCII.
+fn unescaped(fragment: &str) -> String {
+    let mut parts = fragment.split('%');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let code = part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let Some(code) = code.filter(u8::is_ascii) else {
+            plain.push('%');
+            plain.push_str(part);
+            continue;
+        };
+        plain.push(char::from(code));
+        plain.push_str(part.get(2..).unwrap_or_default());
+    }
+    plain
+}
+
+/// Levels of nesting. The depth is bounded by then.
+fn depth_of(value: &Value) -> usize {
+    let deepest = match value {
+        Value::Array(items) => items.iter().map(depth_of).max(),
+        Value::Object(members) => members.values().map(depth_of).max(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    };
+    deepest.unwrap_or(0) + 1
+}
