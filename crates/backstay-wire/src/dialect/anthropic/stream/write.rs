@@ -14,8 +14,6 @@
 //! A fragment that comes for a closed block would make a lie of what was sent: the stream then
 //! fails in-band and says no more.
 
-use std::collections::VecDeque;
-
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -42,7 +40,7 @@ pub struct Writer {
     block: Block,
     /// Blocks begun so far.
     blocks: u64,
-    held: VecDeque<Delta>,
+    held: Vec<Delta>,
     held_bytes: usize,
     usage: Usage,
     finish: Option<(Finish, Option<String>)>,
@@ -69,12 +67,16 @@ struct PieceEvent<'a> {
 }
 
 #[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type")]
 enum Piece<'a> {
-    TextDelta { text: &'a str },
-    ThinkingDelta { thinking: &'a str },
-    SignatureDelta { signature: &'a str },
-    InputJsonDelta { partial_json: &'a str },
+    #[serde(rename = "text_delta")]
+    Text { text: &'a str },
+    #[serde(rename = "thinking_delta")]
+    Thinking { thinking: &'a str },
+    #[serde(rename = "signature_delta")]
+    Signature { signature: &'a str },
+    #[serde(rename = "input_json_delta")]
+    Arguments { partial_json: &'a str },
 }
 
 impl Writer {
@@ -87,7 +89,7 @@ impl Writer {
             ended: false,
             block: Block::None,
             blocks: 0,
-            held: VecDeque::new(),
+            held: Vec::new(),
             held_bytes: 0,
             usage: Usage::default(),
             finish: None,
@@ -106,18 +108,7 @@ impl Writer {
         } else {
             self.say(delta, out);
         }
-        while !self.ended
-            && let Some(next) = self.held.pop_front()
-        {
-            if self.must_wait(&next) {
-                self.held.push_front(next);
-                break;
-            }
-            self.say(&next, out);
-        }
-        if self.held.is_empty() {
-            self.held_bytes = 0;
-        }
+        self.drain(out);
     }
 
     /// What could not be said so far; each kind once.
@@ -148,7 +139,7 @@ impl Writer {
             self.fail("too many tool calls are mixed up to be told one after the other", out);
             return;
         }
-        self.held.push_back(delta.clone());
+        self.held.push(delta.clone());
     }
 
     fn say(&mut self, delta: &Delta, out: &mut Vec<u8>) {
@@ -163,15 +154,15 @@ impl Writer {
                 if !matches!(self.block, Block::Text) {
                     self.open(Block::Text, &json!({ "type": "text", "text": "" }), out);
                 }
-                self.piece(&Piece::TextDelta { text }, out);
+                self.piece(&Piece::Text { text }, out);
             }
             Delta::Reasoning(text) => {
                 self.open_thinking(out);
-                self.piece(&Piece::ThinkingDelta { thinking: text }, out);
+                self.piece(&Piece::Thinking { thinking: text }, out);
             }
             Delta::Signature(signature) => {
                 self.open_thinking(out);
-                self.piece(&Piece::SignatureDelta { signature }, out);
+                self.piece(&Piece::Signature { signature }, out);
                 // A signature ends its block: more reasoning is another one.
                 self.close(out);
             }
@@ -203,19 +194,41 @@ impl Writer {
         match &mut self.block {
             Block::Tool { index: open, arguments } if *open == index => {
                 arguments.push(fragment);
-                self.piece(&Piece::InputJsonDelta { partial_json: fragment }, out);
+                self.piece(&Piece::Arguments { partial_json: fragment }, out);
             }
             _ if fragment.trim().is_empty() => {}
             _ => self.fail("the provider sent more of a tool call that was closed", out),
         }
     }
 
-    /// Says everything held: no more can come for the open call.
+    /// Says what is held and need not wait any more. A pass says all of one call, so there are as
+    /// many passes as calls.
+    fn drain(&mut self, out: &mut Vec<u8>) {
+        let mut goes_on = !self.held.is_empty();
+        while goes_on {
+            goes_on = false;
+            for next in std::mem::take(&mut self.held) {
+                if self.ended {
+                    return;
+                }
+                if self.must_wait(&next) {
+                    self.held.push(next);
+                } else {
+                    self.say(&next, out);
+                    goes_on = true;
+                }
+            }
+        }
+        if self.held.is_empty() {
+            self.held_bytes = 0;
+        }
+    }
+
+    /// Says everything held, call after call: no more can come for any of them.
     fn settle(&mut self, out: &mut Vec<u8>) {
-        while !self.ended
-            && let Some(next) = self.held.pop_front()
-        {
-            self.say(&next, out);
+        while !self.held.is_empty() {
+            self.close(out);
+            self.drain(out);
         }
     }
 
