@@ -19,8 +19,8 @@
 
 mod completion;
 mod diagnosis;
-mod rules;
-mod schema;
+pub mod rules;
+pub mod schema;
 mod schema_cache;
 mod schema_source;
 mod syntax;
@@ -35,9 +35,7 @@ use serde_json::Value;
 
 use completion::Said;
 pub use rules::{Rule, RuleFault};
-pub use schema::Schema;
-pub use schema_cache::SchemaCache;
-pub use schema_source::SchemaFault;
+pub use schema::{Schema, SchemaCache, SchemaFault};
 pub use syntax::Normalised;
 
 /// The most errors told of one reply. 20: more does not help a model, and fills its window.
@@ -170,6 +168,11 @@ impl Unfit {
             *error = clipped(error, MAX_ERROR_BYTES);
         }
         Self { fault, layer, errors }
+    }
+
+    /// A reply without any answer in it.
+    pub fn empty() -> Self {
+        Self::new(Fault::Empty, Layer::Completion, vec!["no answer in the reply".to_owned()])
     }
 }
 

@@ -23,7 +23,9 @@ use jsonschema::types::JsonType;
 use jsonschema::{PatternOptions, ReferencingError, ValidationError, Validator};
 use serde_json::{Map, Value};
 
-use super::schema_source::{self, Measured, SchemaFault};
+pub use super::schema_cache::SchemaCache;
+pub use super::schema_source::SchemaFault;
+use super::schema_source::{self, Measured};
 use super::violation::{Step, Violation, What, nearest, shown};
 use super::{Layer, MAX_ERRORS, Unfit, clipped};
 

@@ -6,6 +6,7 @@
 //! doubles with each pair of references to the same place.
 
 use std::collections::HashSet;
+use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -102,8 +103,12 @@ pub(super) struct Measured {
 impl Measured {
     /// The first 12 hex digits of the digest: the schema's name in logs and fingerprints.
     pub(super) fn hash(&self) -> String {
-        let [a, b, c, d, e, f, ..] = self.digest;
-        format!("{a:02x}{b:02x}{c:02x}{d:02x}{e:02x}{f:02x}")
+        let mut hash = String::with_capacity(12);
+        for byte in self.digest.iter().take(6) {
+            // Writing to a `String` cannot fail.
+            let _ = write!(hash, "{byte:02x}");
+        }
+        hash
     }
 }
 
