@@ -6,6 +6,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::dice::digest;
+
 /// Which provider the mock plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
@@ -60,8 +62,10 @@ pub(crate) struct Ask {
     pub(crate) forced: Option<usize>,
     /// The text of the last user message that has text; may be empty.
     pub(crate) last_user: String,
-    /// The text of the first one.
-    pub(crate) first_user: String,
+    /// Digest of `last_user`.
+    pub(crate) last_digest: u64,
+    /// Digest of the text of the first such message.
+    pub(crate) first_digest: u64,
     /// The last message is a tool's result.
     pub(crate) after_tool: bool,
     /// A quarter of the request's bytes, at least 1.
@@ -141,6 +145,8 @@ impl Ask {
         let messages = body.messages.as_deref().unwrap_or(&[]);
         let tools = tools(endpoint.dialect(), body.tools);
         let forced = forced(body.tool_choice, &tools);
+        let (first_digest, last_user) = users(messages);
+        let last_digest = digest(last_user.as_bytes());
         Ok(Self {
             endpoint,
             model,
@@ -150,8 +156,9 @@ impl Ask {
             schema: schema(body.response_format, body.output_config),
             forced,
             tools,
-            last_user: messages.iter().rev().find_map(user_text).unwrap_or_default(),
-            first_user: messages.iter().find_map(user_text).unwrap_or_default(),
+            first_digest: first_digest.unwrap_or(last_digest),
+            last_digest,
+            last_user,
             after_tool: messages.last().is_some_and(is_tool_result),
             prompt_tokens: u64::try_from(bytes.len() / 4).unwrap_or(1).max(1),
             embed: (endpoint == Endpoint::Embeddings).then(|| embed(&body)),
@@ -247,6 +254,15 @@ fn forced(raw: Option<&RawValue>, tools: &[Tool]) -> Option<usize> {
     tools.iter().position(|tool| tool.name == name)
 }
 
+/// The digest of the first user text, where that is not also the last; and the last.
+fn users(messages: &[Message<'_>]) -> (Option<u64>, String) {
+    let last = messages.iter().enumerate().rev().find_map(|(at, m)| Some((at, user_text(m)?)));
+    let Some((last_at, last)) = last else { return (None, String::new()) };
+    let earlier = messages.get(..last_at).unwrap_or(&[]);
+    let first = earlier.iter().find_map(user_text);
+    (first.map(|text| digest(text.as_bytes())), last)
+}
+
 /// The text of a user message; none for another role, or when it has no text.
 fn user_text(message: &Message<'_>) -> Option<String> {
     if message.role != "user" {
@@ -305,7 +321,8 @@ mod tests {
             {"role":"user","content":[{"type":"text","text":"two"},{"type":"text","text":"three"}]},
             {"role":"assistant","content":"x"}]}"#,
         );
-        assert_eq!((ask.first_user.as_str(), ask.last_user.as_str()), ("one", "two\nthree"));
+        assert_eq!((ask.first_digest, ask.last_digest), (digest(b"one"), digest(b"two\nthree")));
+        assert_eq!(ask.last_user, "two\nthree");
         assert_eq!((ask.messages, ask.form, ask.after_tool), (4, Form::Whole, false));
     }
 

@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering};
 
 use http::{HeaderMap, Method, Uri, header};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use tokio_util::sync::CancellationToken;
 
 use crate::ask::{Ask, Form};
 use crate::clock::Clock;
@@ -94,8 +93,7 @@ pub(crate) struct Log {
     clock: Clock,
     /// Bytes of each body that are kept.
     keep: usize,
-    /// Cancelled when the mock stops.
-    stop: CancellationToken,
+    stopping: Arc<AtomicBool>,
     ring: Mutex<Ring>,
 }
 
@@ -176,8 +174,8 @@ impl Note {
 }
 
 impl Log {
-    pub(crate) fn new(clock: Clock, keep: usize, stop: CancellationToken) -> Self {
-        Self { clock, keep, stop, ring: Mutex::default() }
+    pub(crate) fn new(clock: Clock, keep: usize) -> Self {
+        Self { clock, keep, stopping: Arc::default(), ring: Mutex::default() }
     }
 
     /// Keeps the beginning of `body` in `note`.
@@ -191,7 +189,12 @@ impl Log {
     pub(crate) fn open(&self, note: Note) -> Pen {
         let progress = Arc::new(Progress::default());
         self.ring.lock().push(note, Arc::clone(&progress));
-        Pen { progress, clock: self.clock, stop: self.stop.clone(), closed: false }
+        Pen { progress, clock: self.clock, stopping: Arc::clone(&self.stopping), closed: false }
+    }
+
+    /// From now on a response that is dropped was cut by the mock.
+    pub(crate) fn stopping(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
     }
 
     /// Every entry kept, oldest first.
@@ -272,7 +275,7 @@ impl Row {
 pub(crate) struct Pen {
     progress: Arc<Progress>,
     clock: Clock,
-    stop: CancellationToken,
+    stopping: Arc<AtomicBool>,
     closed: bool,
 }
 
@@ -287,7 +290,7 @@ impl Pen {
 
     /// A pen whose entry nobody reads.
     pub(crate) fn blank(clock: Clock) -> Self {
-        Self { progress: Arc::default(), clock, stop: CancellationToken::new(), closed: true }
+        Self { progress: Arc::default(), clock, stopping: Arc::default(), closed: true }
     }
 
     /// Notes the end. The first end stands.
@@ -310,7 +313,7 @@ impl Pen {
 impl Drop for Pen {
     fn drop(&mut self) {
         // When the mock stops, it is the mock that hangs up.
-        self.end(if self.stop.is_cancelled() { End::Cut } else { End::ClientGone });
+        self.end(if self.stopping.load(Ordering::Relaxed) { End::Cut } else { End::ClientGone });
     }
 }
 
@@ -368,7 +371,7 @@ mod tests {
     }
 
     fn log() -> Log {
-        Log::new(Clock::start(), 10, CancellationToken::new())
+        Log::new(Clock::start(), 10)
     }
 
     #[test]

@@ -36,8 +36,8 @@ pub(crate) struct Turn {
 }
 
 impl Memory {
-    /// Counts one call for `model` whose first user message is `first_user`.
-    pub(crate) fn take(&mut self, model: &str, first_user: &str) -> Turn {
+    /// Counts one call for `model` whose first user message has this digest.
+    pub(crate) fn take(&mut self, model: &str, first_user: u64) -> Turn {
         let call = if let Some(count) = self.calls.get_mut(model) {
             *count = count.saturating_add(1);
             *count
@@ -47,7 +47,7 @@ impl Memory {
             1
         };
         forget_if_full(&mut self.asks);
-        let key = digest(model.as_bytes()).rotate_left(1) ^ digest(first_user.as_bytes());
+        let key = digest(model.as_bytes()).rotate_left(1) ^ first_user;
         let ask = self.asks.entry(key).or_insert(0);
         *ask = ask.saturating_add(1);
         let step = self.scripts.get_mut(model).and_then(Script::play);
@@ -110,32 +110,32 @@ mod tests {
     #[test]
     fn calls_are_counted_by_model_and_asks_by_first_message() {
         let mut memory = Memory::default();
-        memory.take("a", "x");
-        memory.take("a", "y");
-        let turn = memory.take("a", "x");
+        memory.take("a", 1);
+        memory.take("a", 2);
+        let turn = memory.take("a", 1);
         assert_eq!((turn.call, turn.ask), (3, 2));
-        assert_eq!(memory.take("b", "x").call, 1);
+        assert_eq!(memory.take("b", 1).call, 1);
         memory.reset();
-        assert_eq!(memory.take("a", "x").call, 1);
+        assert_eq!(memory.take("a", 1).call, 1);
     }
 
     #[test]
     fn a_script_plays_in_order_and_repeats_its_last_step() {
         let mut memory = Memory::default();
         memory.script("s".into(), vec!["one".into(), "two".into()]);
-        let mut play = || memory.take("s", "").step;
+        let mut play = || memory.take("s", 0).step;
         assert_eq!([play(), play(), play()].map(Option::unwrap), ["one", "two", "two"]);
         memory.reset();
-        assert_eq!(memory.take("s", "").step.as_deref(), Some("one"));
+        assert_eq!(memory.take("s", 0).step.as_deref(), Some("one"));
         memory.script("e".into(), Vec::new());
-        assert_eq!(memory.take("e", "").step, None);
+        assert_eq!(memory.take("e", 0).step, None);
     }
 
     #[test]
     fn what_is_remembered_is_bounded() {
         let mut memory = Memory::default();
         for at in 0..MAX_KEPT + 10 {
-            memory.take(&at.to_string(), &at.to_string());
+            memory.take(&at.to_string(), u64::try_from(at).unwrap());
         }
         assert!(memory.calls.len() <= MAX_KEPT && memory.asks.len() <= MAX_KEPT);
     }

@@ -183,7 +183,8 @@ fn streamed(ask: &Ask) -> bool {
 }
 
 fn dice(scene: Scene<'_>) -> Dice {
-    Dice::of(scene.settings.seed, &[&scene.ask.model, &scene.ask.last_user])
+    let dice = Dice::of(scene.settings.seed, &[&scene.ask.model]).throw();
+    Dice::from_digest(dice ^ scene.ask.last_digest)
 }
 
 /// What a healthy model says.

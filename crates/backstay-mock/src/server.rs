@@ -36,15 +36,20 @@ impl Server {
 
     /// Closes the listener and every connection, and waits until all are closed.
     pub(crate) async fn stop(&self) {
-        self.stop.cancel();
+        self.hang_up();
         self.tasks.close();
         self.tasks.wait().await;
+    }
+
+    fn hang_up(&self) {
+        self.stage.log.stopping();
+        self.stop.cancel();
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.stop.cancel();
+        self.hang_up();
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) type Played = Response<Reel>;
 impl Stage {
     pub(crate) fn new(settings: Settings, stop: CancellationToken) -> Self {
         let clock = Clock::start();
-        let log = Log::new(clock, settings.log_bodies, stop.clone());
+        let log = Log::new(clock, settings.log_bodies);
         let named = AtomicU64::new(0);
         Self { settings, clock, log, memory: Mutex::default(), named, stop }
     }
@@ -95,7 +95,7 @@ impl Stage {
 
     /// Plays what the model's name orders.
     async fn play(&self, mut note: Note, ask: &Ask, verdict: Verdict) -> Result<Played, Broken> {
-        let turn = self.memory.lock().take(&ask.model, &ask.first_user);
+        let turn = self.memory.lock().take(&ask.model, ask.first_digest);
         note.asked(ask);
         note.call_no = turn.call;
         let order = match Order::read(turn.step.as_deref().unwrap_or(&ask.model)) {
