@@ -37,8 +37,8 @@ pub struct Route {
     pub rules: Vec<RuleText>,
     /// Whether a plain call is streamed from the provider.
     pub upstream: Upstream,
-    /// How a streamed call is handed on.
-    pub stream: StreamMode,
+    /// How a streamed call is handed on. `None`: gate for text, buffered with a schema.
+    pub stream: Option<StreamMode>,
     /// What to do about a refusal.
     pub on_refusal: RefusalPolicy,
     /// What to do about a reply that breaks a rule.

@@ -1,0 +1,226 @@
+//! The few changes that the caller's own bytes need on their way to a provider of its dialect.
+
+use backstay_wire::Dialect;
+use backstay_wire::chat::{Role, Turn};
+use backstay_wire::scan::{Edit, scan};
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::{Form, Turned, lower};
+use crate::contract::{CapOwner, Contract, Wants, cap_fields};
+use crate::fault::CallError;
+use crate::policy::{CapField, Structured, Target};
+
+/// Fields whose effect a fold of the stream would lose: several answers, log probabilities, sound.
+const NOT_FOLDED: [&str; 6] = ["n", "logprobs", "top_logprobs", "modalities", "audio", "store"];
+
+/// Whether a streamed reply, folded, says all that a plain one would.
+pub(super) fn folds_whole(contract: &Contract) -> bool {
+    let body = &contract.ask.body;
+    NOT_FOLDED.iter().all(|key| {
+        let raw = contract.head.raw(body, key).unwrap_or(b"null");
+        matches!(raw, b"null" | b"false") || (*key == "n" && raw == b"1")
+    })
+}
+
+/// The output cap to send: the raised one, the caller's, or the route's, within what the model can
+/// write.
+pub(super) fn cap(contract: &Contract, target: &Target, turned: Turned<'_>) -> Option<u64> {
+    let cap = turned.cap.or(contract.cap.tokens)?;
+    Some(target.max_output_tokens.map_or(cap, |most| cap.min(most)))
+}
+
+/// The edits for `target`, in the order of the request's life.
+pub(super) fn list(
+    contract: &Contract,
+    target: &Target,
+    turned: Turned<'_>,
+    form: Form,
+) -> Result<Vec<Edit>, CallError> {
+    let mut edits = Vec::new();
+    if let Some(model) = target.model.as_ref().filter(|model| **model != contract.model) {
+        edits.push(Edit::Set("model", json!(model).to_string()));
+    }
+    delivery(contract, form, &mut edits);
+    output(contract, target, turned, &mut edits);
+    shape(contract, target, &mut edits);
+    if !turned.reask.is_empty() {
+        edits.push(Edit::Set("messages", longer(contract, turned.reask)?));
+    }
+    Ok(edits)
+}
+
+fn delivery(contract: &Contract, form: Form, edits: &mut Vec<Edit>) {
+    let asked = matches!(contract.wants, Wants::Stream { .. });
+    match form {
+        Form::Stream if !asked => edits.push(Edit::Set("stream", "true".into())),
+        Form::Plain if asked => edits.push(Edit::Set("stream", "false".into())),
+        Form::Stream | Form::Plain => {}
+    }
+    if contract.ask.dialect != Dialect::OpenaiChat {
+        return;
+    }
+    let usage_asked = matches!(contract.wants, Wants::Stream { usage: true });
+    if form == Form::Stream && !usage_asked {
+        let raw = contract.head.raw(&contract.ask.body, "stream_options").unwrap_or(b"{}");
+        let mut options: Value = serde_json::from_slice(raw).unwrap_or_default();
+        if !options.is_object() {
+            options = json!({});
+        }
+        options["include_usage"] = json!(true);
+        edits.push(Edit::Set("stream_options", options.to_string()));
+    }
+    if form == Form::Plain && asked {
+        edits.push(Edit::Remove("stream_options"));
+    }
+}
+
+fn output(contract: &Contract, target: &Target, turned: Turned<'_>, edits: &mut Vec<Edit>) {
+    let name = cap_field(target);
+    let present: Vec<&'static str> = cap_fields(contract.ask.dialect)
+        .iter()
+        .copied()
+        .filter(|field| contract.head.span(field).is_some())
+        .collect();
+    let cap = cap(contract, target, turned);
+    let as_it_is = contract.cap.owner == CapOwner::Caller
+        && cap == contract.cap.tokens
+        && present.as_slice() == [name];
+    if let Some(tokens) = cap.filter(|_| !as_it_is) {
+        edits.push(Edit::Set(name, tokens.to_string()));
+        edits.extend(present.into_iter().filter(|field| *field != name).map(Edit::Remove));
+    }
+    let (stop, has) = match contract.ask.dialect {
+        Dialect::OpenaiChat => ("stop", contract.head.span("stop").is_some()),
+        Dialect::Anthropic => ("stop_sequences", contract.head.span("stop_sequences").is_some()),
+    };
+    if !has && !contract.route.stop.is_empty() {
+        edits.push(Edit::Set(stop, json!(contract.route.stop).to_string()));
+    }
+}
+
+fn cap_field(target: &Target) -> &'static str {
+    match (target.provider.dialect, target.provider.cap_field) {
+        (Dialect::Anthropic, _) | (Dialect::OpenaiChat, CapField::MaxTokens) => "max_tokens",
+        (Dialect::OpenaiChat, CapField::MaxCompletionTokens) => "max_completion_tokens",
+    }
+}
+
+/// The response format: taken down to what the target can do, or added for the route.
+fn shape(contract: &Contract, target: &Target, edits: &mut Vec<Edit>) {
+    let dialect = contract.ask.dialect;
+    let field = crate::contract::format_field(dialect);
+    let asked_by_caller = contract.shape.by_caller();
+    match (target.structured, contract.shape.by_route(), dialect) {
+        (Structured::JsonSchema, None, _) => {}
+        (Structured::JsonSchema, Some(schema), _) => {
+            let schema = lower::for_dialect(dialect, schema.clone());
+            edits.push(Edit::Set(field, written(contract, dialect, &schema)));
+        }
+        (Structured::JsonObject, None, _) if !asked_by_caller => {}
+        (Structured::JsonObject, _, Dialect::OpenaiChat) => {
+            edits.push(Edit::Set(field, json!({"type": "json_object"}).to_string()));
+        }
+        (Structured::JsonObject | Structured::Nothing, _, _) => {
+            if contract.head.span(field).is_some() {
+                edits.push(without_format(contract, field));
+            }
+        }
+    }
+}
+
+fn written(contract: &Contract, dialect: Dialect, schema: &Value) -> String {
+    match dialect {
+        Dialect::OpenaiChat => {
+            let name = lower::name(&contract.route.name);
+            json!({"type": "json_schema", "json_schema": {"name": name, "schema": schema}})
+                .to_string()
+        }
+        Dialect::Anthropic => {
+            let raw = contract.head.raw(&contract.ask.body, "output_config").unwrap_or(b"{}");
+            let mut config: Value = serde_json::from_slice(raw).unwrap_or_default();
+            if !config.is_object() {
+                config = json!({});
+            }
+            config["format"] = json!({"type": "json_schema", "schema": schema});
+            config.to_string()
+        }
+    }
+}
+
+/// Takes the format out and leaves what else the field says.
+fn without_format(contract: &Contract, field: &'static str) -> Edit {
+    if contract.ask.dialect == Dialect::OpenaiChat {
+        return Edit::Remove(field);
+    }
+    let raw = contract.head.raw(&contract.ask.body, field).unwrap_or(b"{}");
+    match serde_json::from_slice::<Value>(raw) {
+        Ok(Value::Object(mut config)) => {
+            config.remove("format");
+            if config.is_empty() {
+                return Edit::Remove(field);
+            }
+            Edit::Set(field, Value::Object(config).to_string())
+        }
+        _ => Edit::Remove(field),
+    }
+}
+
+/// The messages with the re-ask's turns behind them.
+fn longer(contract: &Contract, turns: &[Turn]) -> Result<String, CallError> {
+    let raw = contract.head.raw(&contract.ask.body, "messages").unwrap_or(b"[]");
+    let text = std::str::from_utf8(raw).map_err(|_| {
+        CallError::local(backstay_decide::Local::InvalidRequest, "`messages` is not UTF-8")
+    })?;
+    let mut text = text.trim_end().trim_end_matches(']').trim_end().to_owned();
+    // The contract has seen to it that the list is not empty.
+    for turn in turns {
+        let role = if turn.role == Role::Assistant { "assistant" } else { "user" };
+        text.push(',');
+        text.push_str(&json!({"role": role, "content": turn.text()}).to_string());
+    }
+    text.push(']');
+    Ok(text)
+}
+
+/// The caller's bytes with `edits` made; the same bytes when there are none.
+pub(super) fn apply(contract: &Contract, edits: &[Edit]) -> Bytes {
+    if edits.is_empty() {
+        return contract.ask.body.clone();
+    }
+    Bytes::from(contract.head.edit(&contract.ask.body, edits))
+}
+
+/// The edits as bytes to be hashed.
+pub(super) fn print(edits: &[Edit]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for edit in edits {
+        match edit {
+            Edit::Set(key, value) => {
+                out.extend_from_slice(key.as_bytes());
+                out.push(b'=');
+                out.extend_from_slice(value.as_bytes());
+            }
+            Edit::Remove(key) => {
+                out.push(b'-');
+                out.extend_from_slice(key.as_bytes());
+            }
+        }
+        out.push(0);
+    }
+    out
+}
+
+/// A written request with its cap under the name the provider wants.
+pub(super) fn name_cap(body: Vec<u8>, target: &Target) -> Vec<u8> {
+    let name = cap_field(target);
+    let other = if name == "max_tokens" { "max_completion_tokens" } else { "max_tokens" };
+    let Ok(head) = scan(&body, 127) else { return body };
+    match head.raw(&body, other) {
+        Some(raw) if target.provider.dialect == Dialect::OpenaiChat => {
+            let value = String::from_utf8_lossy(raw).into_owned();
+            head.edit(&body, &[Edit::Remove(other), Edit::Set(name, value)])
+        }
+        _ => body,
+    }
+}

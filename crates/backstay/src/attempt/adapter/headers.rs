@@ -1,0 +1,116 @@
+//! Headers and addresses of requests to providers.
+
+use backstay_decide::Local;
+use backstay_wire::Dialect;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+
+use crate::contract::Contract;
+use crate::fault::CallError;
+use crate::policy::{CredentialSource, Provider, Secret, Target};
+
+/// Headers of the caller that say what it wants of the model and are passed on within a dialect.
+/// Hop headers, retry counts and credentials never are.
+const PASSED_ON: [&str; 5] =
+    ["anthropic-version", "anthropic-beta", "openai-beta", "x-client-request-id", "accept-language"];
+
+/// The version of the Messages API sent when the caller names none.
+const ANTHROPIC_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
+
+/// The caller's headers that are passed on to a provider of its own dialect.
+pub(crate) fn passed_on(headers: &HeaderMap) -> impl Iterator<Item = (HeaderName, &HeaderValue)> {
+    PASSED_ON.into_iter().filter_map(|name| {
+        headers.get(name).map(|value| (HeaderName::from_static(name), value))
+    })
+}
+
+/// Where the request goes.
+pub(super) fn uri(contract: &Contract, target: &Target) -> Result<Uri, CallError> {
+    let dialect = target.provider.dialect;
+    let query = contract.ask.query.as_deref().filter(|_| dialect == contract.ask.dialect);
+    join(&target.provider, dialect.path(), query)
+}
+
+/// A provider's address with `path` and `query` behind it.
+pub(crate) fn join(
+    provider: &Provider,
+    path: &str,
+    query: Option<&str>,
+) -> Result<Uri, CallError> {
+    let base = &provider.base_url;
+    // A base URL of a Messages API is written with and without `/v1` in the wild.
+    let prefix = base.path().trim_end_matches('/');
+    let path = match prefix.ends_with("/v1") {
+        true => path.strip_prefix("/v1").unwrap_or(path),
+        false => path,
+    };
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    let mut parts = base.clone().into_parts();
+    parts.path_and_query = format!("{prefix}{path}{query}").parse().ok();
+    Uri::from_parts(parts).map_err(|_| {
+        let note = format!("the address of provider `{}` cannot be built", provider.name);
+        CallError::local(Local::Internal, note)
+    })
+}
+
+/// All headers for `target`.
+pub(super) fn all(
+    contract: &Contract,
+    target: &Target,
+    key: usize,
+) -> Result<HeaderMap, CallError> {
+    let provider = &target.provider;
+    let mut headers = HeaderMap::with_capacity(8);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(USER_AGENT, HeaderValue::from_static(concat!("backstay/", env!("CARGO_PKG_VERSION"))));
+    if provider.dialect == contract.ask.dialect {
+        headers.extend(passed_on(&contract.ask.headers).map(|(k, v)| (k, v.clone())));
+    }
+    authorize(&mut headers, provider, &contract.ask.headers, key)?;
+    Ok(headers)
+}
+
+/// Adds the credentials, the version header and the provider's own headers.
+pub(crate) fn authorize(
+    headers: &mut HeaderMap,
+    provider: &Provider,
+    caller: &HeaderMap,
+    key: usize,
+) -> Result<(), CallError> {
+    if provider.dialect == Dialect::Anthropic {
+        headers.entry("anthropic-version").or_insert(ANTHROPIC_VERSION);
+    }
+    match &provider.credentials {
+        CredentialSource::Nobody => {}
+        CredentialSource::Own(keys) => {
+            if let Some(secret) = keys.get(key % keys.len().max(1)) {
+                let (name, value) = credential(provider, secret)?;
+                headers.insert(name, value);
+            }
+        }
+        CredentialSource::Caller => {
+            for name in [AUTHORIZATION, HeaderName::from_static("x-api-key")] {
+                if let Some(value) = caller.get(&name) {
+                    headers.insert(name, value.clone());
+                }
+            }
+        }
+    }
+    for (name, value) in &provider.headers {
+        headers.insert(name.clone(), value.clone());
+    }
+    Ok(())
+}
+
+fn credential(provider: &Provider, key: &Secret) -> Result<(HeaderName, HeaderValue), CallError> {
+    let (name, text) = match provider.dialect {
+        Dialect::OpenaiChat => (AUTHORIZATION, format!("Bearer {}", key.expose())),
+        Dialect::Anthropic => (HeaderName::from_static("x-api-key"), key.expose().to_owned()),
+    };
+    let mut value = HeaderValue::from_str(&text).map_err(|_| {
+        let note = format!("the key of provider `{}` has characters a header cannot", provider.name);
+        CallError::local(Local::Internal, note)
+    })?;
+    value.set_sensitive(true);
+    Ok((name, value))
+}

@@ -1,0 +1,150 @@
+//! Turns a contract into the request for one target.
+//!
+//! Same dialect in and out: the caller's bytes go through, with only the edits needed, and fields
+//! not known here survive. Another dialect: the neutral form is built once and written anew; what
+//! cannot be said is a reported loss.
+
+mod edits;
+mod headers;
+mod lower;
+
+use backstay_wire::chat::{Format, Turn};
+use backstay_wire::{Chat, Dialect, Loss};
+use bytes::Bytes;
+use http::{HeaderMap, Uri};
+
+use crate::contract::{Contract, Fingerprint, Wants};
+use crate::fault::CallError;
+use crate::policy::{Structured, Target, Upstream};
+
+
+/// Whether a reply is asked for in one piece or as a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// In one piece.
+    Plain,
+    /// As a stream.
+    Stream,
+}
+
+/// What may differ from one attempt of a call to the next.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Turned<'a> {
+    /// The output cap now, when it was raised.
+    pub cap: Option<u64>,
+    /// Turns added to the conversation by a re-ask.
+    pub reask: &'a [Turn],
+    /// Which of the provider's keys to use.
+    pub key: usize,
+}
+
+/// A request ready to be sent.
+pub struct Outgoing {
+    /// Where to.
+    pub uri: Uri,
+    /// All headers, credentials included.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+    /// The form asked for.
+    pub form: Form,
+    /// The provider's dialect.
+    pub dialect: Dialect,
+    /// What could not be said.
+    pub losses: Vec<Loss>,
+    /// What this attempt hashes to.
+    pub fingerprint: Fingerprint,
+}
+
+impl std::fmt::Debug for Outgoing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Outgoing({:?}, {} bytes)", self.form, self.body.len())
+    }
+}
+
+/// Builds the request for `target`.
+///
+/// # Errors
+/// The caller's request is not of its dialect's form, or an address from config cannot be built.
+pub fn build(
+    contract: &Contract,
+    target: &Target,
+    turned: Turned<'_>,
+) -> Result<Outgoing, CallError> {
+    let form = form(contract, target);
+    let dialect = target.provider.dialect;
+    let (body, losses, edits) = if dialect == contract.ask.dialect {
+        let edits = edits::list(contract, target, turned, form)?;
+        let body = edits::apply(contract, &edits);
+        (body, Vec::new(), edits::print(&edits))
+    } else {
+        let chat = translated(contract, target, turned, form)?;
+        let written = dialect.write_request(&chat);
+        let body = edits::name_cap(written.bytes, target);
+        (Bytes::from(body), written.losses, format!("{turned:?}").into_bytes())
+    };
+    Ok(Outgoing {
+        uri: headers::uri(contract, target)?,
+        headers: headers::all(contract, target, turned.key)?,
+        fingerprint: contract.fingerprint.attempt(&target.id, &edits),
+        body,
+        form,
+        dialect,
+        losses,
+    })
+}
+
+/// Whether the provider is asked for a stream.
+fn form(contract: &Contract, target: &Target) -> Form {
+    if !target.streams {
+        return Form::Plain;
+    }
+    let wished = match (contract.wants, contract.route.upstream) {
+        (Wants::Stream { .. }, _) => return Form::Stream,
+        (Wants::Whole, Upstream::AsAsked) => false,
+        (Wants::Whole, Upstream::Stream) => true,
+        // 1,000 tokens take some 25 s at a slow 40 a second: longer than anyone should wait
+        // without a sign of life.
+        (Wants::Whole, Upstream::Auto) => contract.cap.tokens.is_none_or(|cap| cap > 1_000),
+    };
+    if wished && edits::folds_whole(contract) { Form::Stream } else { Form::Plain }
+}
+
+/// The neutral request for a provider of another dialect.
+fn translated(
+    contract: &Contract,
+    target: &Target,
+    turned: Turned<'_>,
+    form: Form,
+) -> Result<Chat, CallError> {
+    let mut chat = contract.neutral()?.clone();
+    if let Some(model) = &target.model {
+        chat.model.clone_from(model);
+    }
+    chat.stream = form == Form::Stream;
+    chat.include_usage = chat.stream;
+    chat.max_output_tokens = edits::cap(contract, target, turned);
+    if chat.stop.is_empty() {
+        chat.stop.clone_from(&contract.route.stop);
+    }
+    chat.format = format(contract, target, chat.format.take());
+    chat.turns.extend_from_slice(turned.reask);
+    Ok(chat)
+}
+
+/// The format to ask of `target`: what the caller or the route wishes, as far as the target goes.
+fn format(contract: &Contract, target: &Target, asked: Option<Format>) -> Option<Format> {
+    let wish = asked.or_else(|| {
+        let schema = contract.shape.by_route()?.clone();
+        Some(Format::JsonSchema { name: lower::name(&contract.route.name), schema, strict: None })
+    })?;
+    match (target.structured, wish) {
+        (Structured::Nothing, _) => None,
+        (Structured::JsonObject, _) => Some(Format::JsonObject),
+        (Structured::JsonSchema, Format::JsonSchema { name, schema, strict }) => {
+            let schema = lower::for_dialect(target.provider.dialect, schema);
+            Some(Format::JsonSchema { name, schema, strict })
+        }
+        (Structured::JsonSchema, Format::JsonObject) => Some(Format::JsonObject),
+    }
+}

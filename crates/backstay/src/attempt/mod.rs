@@ -1,0 +1,208 @@
+//! One shot at one target: send, wait under the timers, read, classify.
+//!
+//! ```text
+//!  Armed ─send─▶ head ─┬─ not 2xx ───────────────▶ classify ─▶ Failure
+//!                      ├─ a JSON body ─read─▶ Got::Whole, or Failure
+//!                      └─ a stream ─┬─ caller wants it whole ─fold─▶ Got::Whole, or Failure
+//!                                   └─ gate: first content ──────▶ Got::Live, or Failure
+//! ```
+//! Whatever happens comes back as a value; nothing is retried here.
+
+pub mod adapter;
+mod classify;
+mod fold;
+mod read;
+pub mod stream;
+pub mod transport;
+
+use std::time::Duration;
+
+use backstay_decide::fault::Fault;
+use backstay_decide::recover::Veto;
+use backstay_wire::{Dialect, ProviderError, Reply};
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response};
+use http_body_util::Full;
+use tokio::time::{Instant, timeout_at};
+
+use crate::contract::{Contract, Wants};
+use crate::engine::Engine;
+use crate::policy::StreamMode;
+use crate::route::{Armed, Shot};
+use adapter::Form;
+use stream::{Opened, StreamTimers};
+use transport::{Incoming, SendFault};
+
+/// What came of an attempt.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// The target, with all it still holds.
+    pub armed: Armed,
+    /// What came.
+    pub result: Result<Got, Failure>,
+    /// HTTP status. `None`: no response.
+    pub status: Option<u16>,
+    /// The provider's id of the request.
+    pub request_id: Option<String>,
+    /// How long it took.
+    pub took: Duration,
+    /// From sending to the first content of a stream.
+    pub first_token: Option<Duration>,
+}
+
+/// Something worth judging.
+#[derive(Debug)]
+pub(crate) enum Got {
+    /// A whole reply.
+    Whole(Whole),
+    /// A stream whose first content is there.
+    Live(Box<Opened>),
+    /// A stream that opens with a refusal, before anything was released.
+    LiveRefusal(Box<Opened>),
+}
+
+/// A whole reply.
+#[derive(Clone, Debug)]
+pub(crate) struct Whole {
+    /// What it says.
+    pub reply: Reply,
+    /// The provider's bytes, when it came in one piece.
+    pub raw: Option<Bytes>,
+    /// The dialect of `raw`.
+    pub dialect: Dialect,
+}
+
+/// Why an attempt came to nothing.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// What went wrong.
+    pub fault: Fault,
+    /// One sentence about it.
+    pub note: String,
+    /// The provider's own words, if it said any.
+    pub provider: Option<ProviderError>,
+    /// The delay the provider asked for.
+    pub server_delay: Option<Duration>,
+    /// Whether the provider said not to repeat the request.
+    pub veto: Veto,
+}
+
+impl Failure {
+    /// A failure told by `note`, without a word of the provider.
+    pub fn new(fault: Fault, note: impl Into<String>) -> Self {
+        Self { fault, note: note.into(), provider: None, server_delay: None, veto: Veto::Absent }
+    }
+}
+
+/// What the response's head said.
+struct Head {
+    status: u16,
+    headers: HeaderMap,
+}
+
+/// Makes the shot and waits for what comes of it. Dropping the future cancels it upstream.
+pub(crate) async fn race(engine: &Engine, contract: &Contract, shot: Box<Shot>) -> Seen {
+    let armed = shot.first;
+    let timers = armed.stream_timers();
+    let mut seen = Seen {
+        result: Err(Failure::new(Fault::ConnectionLost, "not sent")),
+        status: None,
+        request_id: None,
+        took: Duration::ZERO,
+        first_token: None,
+        armed,
+    };
+    let result = one(engine, contract, &mut seen, timers).await;
+    seen.took = timers.sent.elapsed();
+    if let Ok(Got::Live(opened) | Got::LiveRefusal(opened)) = &result {
+        seen.first_token = opened.first_token();
+    }
+    seen.result = result;
+    seen
+}
+
+async fn one(
+    engine: &Engine,
+    contract: &Contract,
+    seen: &mut Seen,
+    timers: StreamTimers,
+) -> Result<Got, Failure> {
+    let response = send(engine, &seen.armed, timers).await?;
+    let (parts, body) = response.into_parts();
+    let head = Head { status: parts.status.as_u16(), headers: parts.headers };
+    seen.status = Some(head.status);
+    seen.request_id = classify::request_id(&head.headers);
+    let end = timers.sent + timers.total;
+    if !parts.status.is_success() {
+        let body = read::bounded(body, read::MAX_ERROR, end).await.unwrap_or_default();
+        return Err(classify::status(&seen.armed, &head, &body, engine.clock().wall()));
+    }
+    let dialect = seen.armed.request.dialect;
+    if is_stream(&head.headers) {
+        let opened = Box::new(Opened::new(body, dialect, timers));
+        return streamed(contract, seen, opened).await;
+    }
+    let body = read::whole(body, end, timers.total).await?;
+    read::reply(&seen.armed, &head, body, engine.clock().wall()).map(Got::Whole)
+}
+
+/// Sends the request and waits for the head, at most until the first content is due in a stream,
+/// or the total otherwise.
+async fn send(
+    engine: &Engine,
+    armed: &Armed,
+    timers: StreamTimers,
+) -> Result<Response<Incoming>, Failure> {
+    let (limit, fault) = match armed.request.form {
+        Form::Stream if timers.first_token < timers.total => {
+            (timers.first_token, Fault::NoFirstToken)
+        }
+        Form::Stream | Form::Plain => (timers.total, Fault::TotalTimeout),
+    };
+    let sending = engine.transport().send(request(armed), armed.timers.connect);
+    match timeout_at(timers.sent + limit, sending).await {
+        Ok(Ok(response)) => Ok(response),
+        Ok(Err(fault @ SendFault::Connect { .. })) => {
+            Err(Failure::new(Fault::ConnectFailed, fault.to_string()))
+        }
+        Ok(Err(fault @ SendFault::Lost { .. })) => {
+            Err(Failure::new(Fault::ConnectionLost, fault.to_string()))
+        }
+        Err(_) => Err(Failure::new(fault, format!("no answer within {limit:.1?}"))),
+    }
+}
+
+fn request(armed: &Armed) -> Request<Full<Bytes>> {
+    let mut request = Request::new(Full::new(armed.request.body.clone()));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = armed.request.uri.clone();
+    *request.headers_mut() = armed.request.headers.clone();
+    request
+}
+
+/// A stream: folded when the caller, or a check, needs it whole; else held at the gate.
+async fn streamed(
+    contract: &Contract,
+    seen: &mut Seen,
+    mut opened: Box<Opened>,
+) -> Result<Got, Failure> {
+    let gate = matches!(contract.wants, Wants::Stream { .. })
+        && contract.stream_mode() == StreamMode::Gate;
+    if gate {
+        return fold::gate(opened).await;
+    }
+    let dialect = seen.armed.request.dialect;
+    let folded = fold::whole(&mut opened).await;
+    seen.first_token = opened.first_token();
+    folded.map(|reply| Got::Whole(Whole { reply, raw: None, dialect }))
+}
+
+fn is_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
+}
+
+/// What is left until `end`; zero when it is past.
+fn left(end: Instant) -> Duration {
+    end.saturating_duration_since(Instant::now())
+}

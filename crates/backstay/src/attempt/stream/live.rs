@@ -1,0 +1,283 @@
+//! A stream on its way to the caller: released, so it can no longer be retried.
+//!
+//! `Live` is an HTTP body. The caller's own connection polls it; dropping it cancels the provider
+//! and gives back everything the call held. It ends in one of two ways: with the dialect's one
+//! terminal event after a known finish, or with one in-band error. It never just stops.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use backstay_decide::Verdict;
+use backstay_decide::fault::Fault;
+use backstay_wire::dialect::{ErrorOut, StreamWriter, UsageEvent};
+use backstay_wire::{Delta, Finish, Usage};
+use bytes::{Bytes, BytesMut};
+use http_body::{Body, Frame, SizeHint};
+
+use super::{Opened, Piece};
+use crate::attempt::{Failure, classify};
+use crate::call::Call;
+use crate::contract::Wants;
+use crate::record::Outcome;
+use crate::route::Held;
+
+/// Bytes gathered into one write when several events are ready at once.
+const GATHER: usize = 16 << 10;
+
+/// A released stream with the call it belongs to.
+#[derive(Debug)]
+pub struct Live {
+    call: Call,
+    source: Option<Source>,
+    passing: Passing,
+    ready: VecDeque<Bytes>,
+}
+
+/// The provider's side, until the stream is over.
+#[derive(Debug)]
+struct Source {
+    opened: Opened,
+    held: Held,
+}
+
+/// How events are passed on, and what has passed.
+#[derive(Debug)]
+pub struct Passing {
+    how: How,
+    usage_asked: bool,
+    finish: Option<Finish>,
+    usage: Usage,
+    truncated: bool,
+    refused: bool,
+}
+
+#[derive(Debug)]
+enum How {
+    /// The provider's bytes as they are.
+    AsTheyAre,
+    /// Written anew in the caller's dialect.
+    Anew(Box<StreamWriter>),
+}
+
+/// What became of a piece.
+enum Passed {
+    /// These bytes go on; may be empty.
+    On(Bytes),
+    /// These bytes are the last.
+    Last(Bytes),
+    /// The stream cannot be trusted any more.
+    Broken(Failure),
+}
+
+impl Live {
+    /// Hands `opened` on for `call`.
+    pub(crate) fn new(call: Call, opened: Opened, held: Held) -> Self {
+        let caller = call.contract.ask.dialect;
+        let usage_asked = matches!(call.contract.wants, Wants::Stream { usage: true });
+        let how = if call.provider_dialect() == Some(caller) {
+            How::AsTheyAre
+        } else {
+            let usage = if usage_asked { UsageEvent::Send } else { UsageEvent::Omit };
+            How::Anew(Box::new(caller.stream_writer(&call.contract.model, usage)))
+        };
+        let passing = Passing {
+            how,
+            usage_asked,
+            finish: None,
+            usage: Usage::default(),
+            truncated: false,
+            refused: false,
+        };
+        Self {
+            call,
+            source: Some(Source { opened, held }),
+            passing,
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// Reads what is there, up to one write's worth.
+    fn fill(&mut self, cx: &mut Context<'_>) {
+        let mut gathered = 0;
+        while gathered < GATHER {
+            let Some(source) = &mut self.source else { return };
+            let piece = match source.opened.poll_next(cx) {
+                Poll::Pending => return,
+                Poll::Ready(Ok(Some(piece))) => piece,
+                Poll::Ready(Ok(None)) => return self.body_ended(),
+                Poll::Ready(Err(failure)) => return self.broken(&failure),
+            };
+            match self.passing.pass(piece) {
+                Passed::On(bytes) => {
+                    gathered += bytes.len();
+                    self.push(bytes);
+                }
+                Passed::Last(bytes) => {
+                    self.push(bytes);
+                    return self.complete();
+                }
+                Passed::Broken(failure) => return self.broken(&failure),
+            }
+        }
+    }
+
+    fn push(&mut self, bytes: Bytes) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.call.first_out();
+        self.ready.push_back(bytes);
+    }
+
+    /// The provider's body ended without its terminal event. After a known finish that is a whole
+    /// reply, and the terminal event is ours to send; else it is a cut.
+    fn body_ended(&mut self) {
+        match self.passing.finish {
+            Some(finish) if finish != Finish::Unknown => {
+                let dialect = self.call.contract.ask.dialect;
+                let last = self.passing.terminal(dialect);
+                self.push(last);
+                self.complete();
+            }
+            _ => self.broken(&Failure::new(Fault::StreamCut, "the stream ended before its end")),
+        }
+    }
+
+    /// The stream is whole.
+    fn complete(&mut self) {
+        let Some(source) = self.source.take() else { return };
+        let first = source.opened.first_token();
+        drop(source.opened);
+        let outcome = match (self.passing.truncated, self.passing.refused) {
+            (_, true) => Outcome::Refused,
+            (true, false) => Outcome::Truncated,
+            (false, false) => Outcome::Answered,
+        };
+        let finish = self.passing.finish.unwrap_or_default();
+        self.call.streamed(source.held, Verdict::Success, first);
+        self.call.stream_done(outcome, finish, self.passing.usage);
+    }
+
+    /// The stream broke: say so in the caller's own words, once, and end.
+    fn broken(&mut self, failure: &Failure) {
+        let Some(source) = self.source.take() else { return };
+        let first = source.opened.first_token();
+        drop(source.opened);
+        let error = self.call.stream_error(failure);
+        let told = ErrorOut {
+            status: 502,
+            code: error.code(),
+            message: &error.to_string(),
+            param: None,
+            call_id: &self.call.contract.call_id,
+        };
+        let bytes = self.call.contract.ask.dialect.write_stream_error(&told);
+        self.ready.push_back(Bytes::from(bytes));
+        self.call.streamed(source.held, failure.fault.availability(), first);
+        self.call.stream_failed(failure, self.passing.usage);
+    }
+
+    /// Everything ready as one piece.
+    fn take(&mut self) -> Option<Bytes> {
+        let first = self.ready.pop_front()?;
+        if self.ready.is_empty() {
+            return Some(first);
+        }
+        let more: usize = self.ready.iter().map(Bytes::len).sum();
+        let mut all = BytesMut::with_capacity(first.len() + more);
+        all.extend_from_slice(&first);
+        for bytes in self.ready.drain(..) {
+            all.extend_from_slice(&bytes);
+        }
+        Some(all.freeze())
+    }
+}
+
+impl Body for Live {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = &mut *self;
+        this.fill(cx);
+        match this.take() {
+            Some(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+            None if this.source.is_none() => Poll::Ready(None),
+            None => Poll::Pending,
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.source.is_none() && self.ready.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::default()
+    }
+}
+
+impl Passing {
+    fn pass(&mut self, piece: Piece) -> Passed {
+        let mut last = false;
+        for delta in &piece.deltas {
+            match delta {
+                Delta::Finish { finish: Finish::Unknown, word } => {
+                    let word = word.as_deref().unwrap_or("none");
+                    let note = format!("finish reason `{word}` is not known");
+                    return Passed::Broken(Failure::new(Fault::UnknownFinish, note));
+                }
+                Delta::Finish { finish, .. } => {
+                    self.finish = Some(*finish);
+                    self.truncated |= *finish == Finish::Truncated;
+                    self.refused |= matches!(finish, Finish::Refused | Finish::ContentFiltered);
+                }
+                Delta::Refusal(_) => self.refused = true,
+                Delta::Usage(usage) => self.usage.overwrite(*usage),
+                Delta::Error(error) => return Passed::Broken(classify::in_stream(error.clone())),
+                Delta::End if self.finish.is_none() => {
+                    let note = "the stream ended without a finish reason";
+                    return Passed::Broken(Failure::new(Fault::StreamCut, note));
+                }
+                Delta::End => last = true,
+                _ => {}
+            }
+        }
+        let bytes = self.bytes(piece);
+        if last { Passed::Last(bytes) } else { Passed::On(bytes) }
+    }
+
+    fn bytes(&mut self, piece: Piece) -> Bytes {
+        match &mut self.how {
+            How::AsTheyAre if self.usage_asked => piece.raw,
+            // The usage event that only we asked for is not the caller's to see.
+            How::AsTheyAre if matches!(piece.deltas.as_slice(), [Delta::Usage(_)]) => Bytes::new(),
+            How::AsTheyAre => piece.raw,
+            How::Anew(writer) if piece.deltas.is_empty() => {
+                let _ = writer;
+                Bytes::from_static(b": alive\n\n")
+            }
+            How::Anew(writer) => {
+                let mut out = Vec::new();
+                for delta in &piece.deltas {
+                    writer.write(delta, &mut out);
+                }
+                Bytes::from(out)
+            }
+        }
+    }
+
+    /// The dialect's terminal event, where the provider forgot it.
+    fn terminal(&mut self, dialect: backstay_wire::Dialect) -> Bytes {
+        if let How::Anew(writer) = &mut self.how {
+            let mut out = Vec::new();
+            writer.write(&Delta::End, &mut out);
+            return Bytes::from(out);
+        }
+        Bytes::from_static(dialect.terminal_event())
+    }
+}

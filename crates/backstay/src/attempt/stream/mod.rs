@@ -1,0 +1,200 @@
+//! A streamed reply as it arrives: bytes to events to deltas, under its timers.
+//!
+//! The stream is polled by whoever wants its pieces: the fold, the gate, or the caller's own
+//! connection. There is no task and no channel. Only the wait for the provider is timed: a clock
+//! starts when a poll finds nothing, and only content stops it, so pings keep a stream alive but
+//! never count as progress, and a slow reader costs the provider nothing.
+
+mod live;
+
+use std::collections::VecDeque;
+use std::future::{Future as _, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use backstay_decide::fault::Fault;
+use backstay_wire::dialect::StreamReader;
+use backstay_wire::frame::sse::{Decoder, Frame, Limits};
+use backstay_wire::{Delta, Dialect};
+use bytes::Bytes;
+use http_body::Body as _;
+use tokio::time::{Instant, Sleep};
+
+use super::Failure;
+use super::transport::{Incoming, innermost};
+
+pub use live::{Live, Passing};
+
+/// Limits of one stream, already cut to the deadline.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamTimers {
+    /// When the request was sent.
+    pub sent: Instant,
+    /// From there to the first content.
+    pub first_token: Duration,
+    /// Between two pieces of content.
+    pub gap: Duration,
+    /// From `sent` to the end.
+    pub total: Duration,
+}
+
+/// One event of the stream with what it means.
+#[derive(Clone, Debug, Default)]
+pub struct Piece {
+    /// The bytes as received.
+    pub raw: Bytes,
+    /// What they say; empty for a comment.
+    pub deltas: Vec<Delta>,
+}
+
+/// A stream that has begun and is not over.
+#[derive(Debug)]
+pub struct Opened {
+    body: Incoming,
+    decoder: Decoder,
+    reader: StreamReader,
+    timers: StreamTimers,
+    /// When the present wait for content began. `None`: not waiting.
+    waiting: Option<Instant>,
+    alarm: Pin<Box<Sleep>>,
+    progressed: bool,
+    /// When the first content came.
+    first_content: Option<Instant>,
+    ended: bool,
+    /// Pieces read ahead, to be given out again first.
+    held: VecDeque<Piece>,
+}
+
+impl Opened {
+    /// Takes over the body of a streaming response.
+    pub fn new(body: Incoming, dialect: Dialect, timers: StreamTimers) -> Self {
+        Self {
+            body,
+            decoder: Decoder::new(Limits::default()),
+            reader: dialect.stream_reader(),
+            alarm: Box::pin(tokio::time::sleep_until(timers.sent + timers.first_token)),
+            waiting: Some(timers.sent),
+            timers,
+            progressed: false,
+            first_content: None,
+            ended: false,
+            held: VecDeque::new(),
+        }
+    }
+
+    /// How long after sending the first content came. `None`: not yet.
+    pub fn first_token(&self) -> Option<Duration> {
+        self.first_content.map(|at| at.duration_since(self.timers.sent))
+    }
+
+    /// Gives `piece` back, to be the next one read (after those given back before).
+    pub fn hold(&mut self, piece: Piece) {
+        self.held.push_back(piece);
+    }
+
+    /// The next piece; `None` at the end of the body.
+    ///
+    /// # Errors
+    /// A timer that ran out, a broken connection, a broken frame.
+    pub async fn next(&mut self) -> Result<Option<Piece>, Failure> {
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// As [`Opened::next`], but never from the pieces held back.
+    pub async fn read_on(&mut self) -> Result<Option<Piece>, Failure> {
+        poll_fn(|cx| self.poll_read(cx)).await
+    }
+
+    /// As [`Opened::next`], for a body.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Piece>, Failure>> {
+        if let Some(piece) = self.held.pop_front() {
+            return Poll::Ready(Ok(Some(piece)));
+        }
+        self.poll_read(cx)
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Piece>, Failure>> {
+        loop {
+            let frame = self.decoder.next_frame().map_err(|fault| {
+                Failure::new(Fault::MalformedReply, format!("broken stream: {fault}"))
+            })?;
+            if let Some(frame) = frame {
+                return Poll::Ready(self.piece(frame).map(Some));
+            }
+            if self.ended {
+                return Poll::Ready(Ok(None));
+            }
+            let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
+                ready!(self.poll_alarm(cx))?;
+                return Poll::Pending;
+            };
+            match frame {
+                Some(Ok(frame)) => {
+                    if let Ok(bytes) = frame.into_data() {
+                        self.decoder.push(bytes);
+                    }
+                }
+                Some(Err(error)) => {
+                    let cause = innermost(&error);
+                    let note = format!("the stream broke off: {cause}");
+                    return Poll::Ready(Err(Failure::new(Fault::StreamCut, note)));
+                }
+                None => {
+                    self.ended = true;
+                    if let Ok(Some(frame)) = self.decoder.finish() {
+                        return Poll::Ready(self.piece(frame).map(Some));
+                    }
+                }
+            }
+        }
+    }
+
+    fn piece(&mut self, frame: Frame) -> Result<Piece, Failure> {
+        let event = match frame {
+            Frame::Alive(raw) => return Ok(Piece { raw, deltas: Vec::new() }),
+            Frame::Event(event) | Frame::Cut(event) => event,
+        };
+        let mut deltas = Vec::with_capacity(2);
+        self.reader.read(&event, &mut deltas).map_err(|malformed| {
+            Failure::new(Fault::MalformedReply, format!("a broken stream event: {malformed}"))
+        })?;
+        if deltas.iter().any(Delta::is_content) {
+            self.waiting = None;
+            if !self.progressed {
+                self.progressed = true;
+                self.first_content = Some(Instant::now());
+            }
+        }
+        Ok(Piece { raw: event.raw, deltas })
+    }
+
+    /// Ready with the fault when a timer has run out. The alarm is moved lazily: it may ring
+    /// early and is then set to what is due.
+    fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        let began = *self.waiting.get_or_insert_with(Instant::now);
+        let (limit, fault) = if self.progressed {
+            (self.timers.gap, Fault::Stalled)
+        } else {
+            (self.timers.first_token, Fault::NoFirstToken)
+        };
+        let end = self.timers.sent + self.timers.total;
+        let due = (began + limit).min(end);
+        if self.alarm.deadline() > due {
+            self.alarm.as_mut().reset(due);
+        }
+        loop {
+            ready!(self.alarm.as_mut().poll(cx));
+            if Instant::now() < due {
+                self.alarm.as_mut().reset(due);
+                continue;
+            }
+            let failure = if end < began + limit {
+                Failure::new(Fault::TotalTimeout, format!("not done in {:?}", self.timers.total))
+            } else {
+                Failure::new(fault, format!("no content for {limit:?}"))
+            };
+            return Poll::Ready(Err(failure));
+        }
+    }
+}

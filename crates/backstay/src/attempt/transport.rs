@@ -1,0 +1,177 @@
+//! Sends requests to providers over pooled connections: the one file that knows the HTTP client.
+//!
+//! A dropped response closes its connection, so a caller that leaves cancels the provider at once.
+//! Redirects are not followed: a base URL comes from config, and only from there.
+
+use std::collections::HashMap;
+use std::error::Error as StdError;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, Uri};
+use http_body_util::Full;
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use parking_lot::Mutex;
+
+/// A response whose body is still to be read.
+pub type Incoming = hyper::body::Incoming;
+
+/// A connection unused for this long is closed: below the 60 s after which common load balancers
+/// drop theirs in silence.
+const IDLE: Duration = Duration::from_secs(50);
+
+/// Most idle connections kept a host.
+const IDLE_PER_HOST: usize = 256;
+
+type Pooled = Client<WithinTime<HttpsConnector<HttpConnector>>, Full<Bytes>>;
+
+/// The pools of connections, one for each connect limit in use.
+#[derive(Clone)]
+pub struct Transport {
+    connector: HttpsConnector<HttpConnector>,
+    pools: Arc<Mutex<HashMap<Duration, Pooled>>>,
+}
+
+/// Why no response came.
+#[derive(Debug, thiserror::Error)]
+pub enum SendFault {
+    /// No connection: refused, no such host, TLS, or too slow. Nothing was sent.
+    #[error("no connection to {host}: {cause}")]
+    Connect {
+        /// The host and port.
+        host: String,
+        /// The innermost cause.
+        cause: String,
+    },
+    /// The connection broke before the response began. The provider may have done the work.
+    #[error("the connection to {host} broke before the answer: {cause}")]
+    Lost {
+        /// The host and port.
+        host: String,
+        /// The innermost cause.
+        cause: String,
+    },
+}
+
+impl Transport {
+    /// Pools with nothing in them, and the TLS roots that come with the program.
+    pub fn new() -> Self {
+        let mut http = HttpConnector::new();
+        http.set_nodelay(true);
+        http.enforce_http(false);
+        http.set_keepalive(Some(Duration::from_secs(30)));
+        let tls = rustls::crypto::aws_lc_rs::default_provider();
+        let connector = hyper_rustls::HttpsConnectorBuilder::new()
+            .with_provider_and_webpki_roots(tls)
+            .map(|builder| builder.https_or_http().enable_all_versions().wrap_connector(http));
+        #[expect(clippy::expect_used, reason = "the provider is built in and has safe defaults")]
+        let connector = connector.expect("the built-in TLS provider supports TLS 1.2 and 1.3");
+        Self { connector, pools: Arc::default() }
+    }
+
+    /// Sends `request` and waits for the head of the response. `connect` bounds the wait for a new
+    /// connection, name lookup and TLS included; the caller bounds the rest.
+    ///
+    /// # Errors
+    /// [`SendFault::Connect`] when nothing was sent, [`SendFault::Lost`] when something may have
+    /// been.
+    pub async fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+        connect: Duration,
+    ) -> Result<Response<Incoming>, SendFault> {
+        let pool = self.pool(connect);
+        let host = request.uri().authority().map(ToString::to_string).unwrap_or_default();
+        pool.request(request).await.map_err(|error| {
+            let cause = innermost(&error);
+            if error.is_connect() {
+                return SendFault::Connect { host, cause };
+            }
+            SendFault::Lost { host, cause }
+        })
+    }
+
+    fn pool(&self, connect: Duration) -> Pooled {
+        let mut pools = self.pools.lock();
+        if let Some(pool) = pools.get(&connect) {
+            return pool.clone();
+        }
+        // Limits come from config, so they are few; a cut one (near the deadline) is rounded by
+        // the caller to whole steps and may still add some.
+        if pools.len() >= 64 {
+            pools.clear();
+        }
+        let pool = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(IDLE_PER_HOST)
+            .build(WithinTime { inner: self.connector.clone(), limit: connect });
+        pools.insert(connect, pool.clone());
+        pool
+    }
+}
+
+impl Default for Transport {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl std::fmt::Debug for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Transport({} pools)", self.pools.lock().len())
+    }
+}
+
+/// The sentence of the innermost cause: hyper's own layers say only "client error".
+pub(crate) fn innermost(error: &dyn StdError) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}
+
+/// A connector that gives up after `limit`.
+#[derive(Clone)]
+struct WithinTime<C> {
+    inner: C,
+    limit: Duration,
+}
+
+type Connecting<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
+type BoxError = Box<dyn StdError + Send + Sync>;
+
+impl<C> tower_service::Service<Uri> for WithinTime<C>
+where
+    C: tower_service::Service<Uri>,
+    C::Error: Into<BoxError>,
+    C::Future: Send + 'static,
+    C::Response: Send,
+{
+    type Response = C::Response;
+    type Error = BoxError;
+    type Future = Connecting<C::Response>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let limit = self.limit;
+        let connecting = self.inner.call(uri);
+        Box::pin(async move {
+            match tokio::time::timeout(limit, connecting).await {
+                Ok(done) => done.map_err(Into::into),
+                Err(_) => Err(format!("no connection within {limit:?}").into()),
+            }
+        })
+    }
+}

@@ -1,0 +1,199 @@
+//! The life of one call. Read [`answer`]: it is the table of contents of this library.
+
+mod facts;
+mod finish;
+mod story;
+mod streaming;
+
+use std::sync::Arc;
+
+use backstay_decide::Moment;
+use backstay_decide::recover::LastResort;
+use backstay_wire::Usage;
+use backstay_wire::chat::Turn;
+use bytes::Bytes;
+use http::HeaderMap;
+
+use crate::admit::{self, Seat};
+use crate::attempt::stream::Live;
+use crate::attempt::{self, Failure, Whole};
+use crate::contract::{self, Ask, Contract};
+use crate::engine::Engine;
+use crate::fault::CallError;
+use crate::record::{Receipt, Trail};
+use crate::route::{self, Step, Stop};
+
+/// An answer, and what happened on the way to it.
+#[derive(Debug)]
+pub struct Answer {
+    /// What the caller is told in headers.
+    pub receipt: Receipt,
+    /// Headers of the provider's that a caller may want, such as its request id.
+    pub headers: HeaderMap,
+    /// The answer itself.
+    pub body: Body,
+}
+
+/// The answer's bytes, in the caller's dialect.
+#[derive(Debug)]
+pub enum Body {
+    /// In one piece: a JSON document.
+    Whole(Bytes),
+    /// A whole, checked reply told as a stream of events.
+    Told(Bytes),
+    /// A stream under way. Its failures are in-band; dropping it cancels the provider.
+    Live(Box<Live>),
+}
+
+/// Answers one request: a checked answer or a typed failure, inside its deadline.
+///
+/// Dropping the future at any point cancels the call upstream and gives back all it holds.
+///
+/// # Errors
+/// [`CallError`] says whose side it is on, what happened, and when to try again.
+pub async fn answer(engine: &Engine, ask: Ask) -> Result<Answer, CallError> {
+    let contract = contract::settle(engine, ask)?;
+    let seat = admit::enter(engine, &contract)?;
+    let mut call = Call::begin(engine.clone(), contract, seat);
+    loop {
+        match route::next(&mut call) {
+            Step::Try(shot) => {
+                let seen = attempt::race(engine, &call.contract, shot).await;
+                call.note(seen);
+            }
+            Step::Rest(until) => engine.clock().sleep_until(until).await,
+            Step::End(halt) => return call.finish(halt),
+        }
+    }
+}
+
+/// A call under way: it owns every guard and the trail.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub engine: Engine,
+    pub contract: Contract,
+    _seat: Seat,
+    /// The targets it may ask.
+    pub stops: Vec<Stop>,
+    /// Which of them it is at.
+    pub current: Option<usize>,
+    /// What comes next.
+    pub plan: Plan,
+    /// The output cap, once it was raised.
+    pub cap: Option<u64>,
+    /// Turns a re-ask adds.
+    pub reask: Vec<Turn>,
+    /// Requests sent.
+    pub attempts: u32,
+    /// Tokens of all attempts that said.
+    usage: Usage,
+    /// Whether some attempt did not say.
+    at_least: bool,
+    /// The story so far.
+    trail: Trail,
+    /// What the call ends with.
+    end: Option<End>,
+    /// The last failure, for the final error.
+    last: Option<Failure>,
+    /// What the row needs of the last attempt.
+    seen: LastSeen,
+    /// What was changed in the answer or lost, in few words.
+    notes: Vec<String>,
+    /// From arrival to the first content handed on.
+    first_out: Option<std::time::Duration>,
+    /// Whether the row was written.
+    closed: bool,
+}
+
+/// What the call does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// The first attempt.
+    Start,
+    /// The same target, not before this moment.
+    Again {
+        /// When.
+        until: Moment,
+    },
+    /// The same target, now, with something changed.
+    Stay,
+    /// Another target, now.
+    Elsewhere,
+    /// Nothing: see [`Call::end`].
+    Over,
+}
+
+/// What a call ends with.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// A reply, and what was done to it.
+    Reply(Box<Whole>, crate::record::Outcome, Option<String>),
+    /// A stream to hand on.
+    Stream(Box<attempt::stream::Opened>, crate::route::Held),
+    /// The route's last resort.
+    LastResort,
+    /// A failure.
+    Fail(Box<CallError>),
+}
+
+/// What the log needs of the last attempt.
+#[derive(Debug, Default)]
+struct LastSeen {
+    request_id: Option<String>,
+    finish: &'static str,
+    validation: &'static str,
+    dialect: Option<backstay_wire::Dialect>,
+}
+
+impl Call {
+    fn begin(engine: Engine, contract: Contract, seat: Seat) -> Self {
+        engine.metrics().began();
+        let stops = route::list(&engine, &contract);
+        let mut call = Self {
+            stops,
+            engine,
+            contract,
+            _seat: seat,
+            current: None,
+            plan: Plan::Start,
+            cap: None,
+            reask: Vec::new(),
+            attempts: 0,
+            usage: Usage::default(),
+            at_least: false,
+            trail: Trail::default(),
+            end: None,
+            last: None,
+            seen: LastSeen::default(),
+            notes: Vec::new(),
+            first_out: None,
+            closed: false,
+        };
+        call.settled();
+        call
+    }
+
+    /// Turns to another target: what belonged to the last one is left behind.
+    pub(crate) fn turn_to(&mut self, index: usize) {
+        self.current = Some(index);
+        self.reask.clear();
+    }
+
+    /// Whether the route has an answer that needs no model.
+    pub(crate) fn last_resort(&self) -> LastResort {
+        match self.contract.route.last_resort {
+            Some(_) => LastResort::Has,
+            None => LastResort::HasNot,
+        }
+    }
+
+    /// The target the call is at.
+    fn stop(&self) -> Option<&Stop> {
+        self.current.and_then(|index| self.stops.get(index))
+    }
+
+    /// The target's name, or `none`.
+    fn target_id(&self) -> Arc<str> {
+        self.stop().map_or_else(|| "none".into(), |stop| stop.target.id.as_str().into())
+    }
+}

@@ -1,0 +1,277 @@
+//! Takes in what came of an attempt: judge it, decide, and plan the next step.
+
+use std::time::Duration;
+
+use backstay_decide::fault::Fault;
+use backstay_decide::recover::{self, Cap, Facts, Next, OnRefusal, Schema};
+use backstay_decide::{Backoff, Verdict};
+use backstay_wire::chat::Choice;
+
+use super::{Call, End, Plan};
+use crate::attempt::{Failure, Got, Seen, Whole};
+use crate::clock::ThreadDice;
+use crate::contract::CapOwner;
+use crate::fault::CallError;
+use crate::policy::RefusalPolicy;
+use crate::record::Outcome;
+use crate::recover::reask;
+use crate::route::{self, Armed};
+use crate::validate::{self, Asked, Checked, Unfit};
+
+/// First bound of a wait after a failure. S2's and the SDKs' choice is 0.5 to 1 s; a caller behind
+/// a gateway waits on a deadline, so the shorter one.
+const BASE: Duration = Duration::from_millis(500);
+
+/// After being told to slow down. 1 s: AWS's base for throttling.
+const BASE_THROTTLED: Duration = Duration::from_secs(1);
+
+/// Longest computed wait: the SDKs' own.
+const CAP: Duration = Duration::from_secs(8);
+
+/// How long a target rests whose quota is spent, when it does not say.
+const QUOTA_REST: Duration = Duration::from_secs(60);
+
+impl Call {
+    /// Takes note of an attempt and plans what follows.
+    pub(crate) fn note(&mut self, seen: Seen) {
+        self.attempts += 1;
+        if let Some(stop) = self.stops.get_mut(seen.armed.index) {
+            stop.tries += 1;
+        }
+        self.came(&seen);
+        let Seen { armed, result, .. } = seen;
+        match result {
+            Ok(Got::Whole(whole)) => self.judge(armed, whole),
+            Ok(Got::Live(opened)) => {
+                self.end = Some(End::Stream(opened, armed.held));
+                self.plan = Plan::Over;
+            }
+            Ok(Got::LiveRefusal(opened)) => {
+                let failure = Failure::new(Fault::Refused, "the stream opens with a refusal");
+                let next = self.decide(&failure);
+                if next == Next::Hand {
+                    self.end = Some(End::Stream(opened, armed.held));
+                    self.plan = Plan::Over;
+                    return;
+                }
+                self.settle(armed, Verdict::Neutral);
+                self.follow(next, failure, None);
+            }
+            Err(failure) => {
+                self.at_least |= failure.fault != Fault::ConnectFailed;
+                self.rest(&armed, &failure);
+                self.settle(armed, failure.fault.availability());
+                let next = self.decide(&failure);
+                self.follow(next, failure, None);
+            }
+        }
+    }
+
+    /// Judges a whole reply: it ends the call, or is a failure like any other.
+    fn judge(&mut self, armed: Armed, whole: Whole) {
+        self.settle(armed, Verdict::Success);
+        self.counted(&whole.reply);
+        let verdict = self.verdict(&whole);
+        self.judged(verdict.as_ref().err());
+        match verdict {
+            Ok(checked) => {
+                let (outcome, text) = match checked.normalised {
+                    Some(_) => (Outcome::Normalised, Some(checked.text)),
+                    None => (Outcome::Answered, None),
+                };
+                self.end = Some(End::Reply(Box::new(whole), outcome, text));
+                self.plan = Plan::Over;
+            }
+            Err(unfit) => {
+                let failure = Failure::new(unfit.fault, unfit.errors.join("; "));
+                let next = self.decide(&failure);
+                self.follow(next, failure, Some((whole, unfit)));
+            }
+        }
+    }
+
+    /// Every choice of the reply must pass; the first is the one that is normalised.
+    fn verdict(&self, whole: &Whole) -> Result<Checked, Unfit> {
+        let contract = &self.contract;
+        let input = |pointer: Option<&str>| contract.rule_input(pointer);
+        let asked = Asked { input: &input };
+        let mut choices = whole.reply.choices.iter();
+        let nothing = Choice::default();
+        let first = choices.next().unwrap_or(&nothing);
+        let checked = validate::judge(first, &contract.checks, &asked)?;
+        for choice in choices {
+            validate::judge(choice, &contract.checks, &asked)?;
+        }
+        Ok(checked)
+    }
+
+    /// Reports how the attempt went to its target's breaker.
+    fn settle(&mut self, armed: Armed, verdict: Verdict) {
+        let now = self.engine.now();
+        if let Some(transition) = armed.held.settle(verdict, now) {
+            self.turned(&armed.target.id, transition);
+        }
+    }
+
+    /// Lets a target rest that asked for it, so that other calls spare it too.
+    fn rest(&self, armed: &Armed, failure: &Failure) {
+        let asked = match failure.fault {
+            Fault::RateLimited | Fault::Overloaded => failure.server_delay,
+            Fault::QuotaExhausted => Some(failure.server_delay.unwrap_or(QUOTA_REST)),
+            _ => None,
+        };
+        if let Some(delay) = asked {
+            armed.held.rest_until(self.engine.now().plus(delay));
+        }
+    }
+
+    /// Asks the one table what to do.
+    fn decide(&mut self, failure: &Failure) -> Next {
+        let facts = self.facts(failure);
+        let decision = recover::decide(&facts, &mut ThreadDice);
+        self.decided(&decision);
+        decision.next
+    }
+
+    fn facts(&self, failure: &Failure) -> Facts {
+        let now = self.engine.now();
+        let route = &self.contract.route;
+        let throttled = matches!(failure.fault, Fault::RateLimited | Fault::Overloaded);
+        let asked = self.contract.wants_json();
+        let stop = self.stop();
+        Facts {
+            fault: failure.fault,
+            server_delay: failure.server_delay,
+            veto: failure.veto,
+            left: now.until(self.contract.models_until()),
+            attempts: self.attempts.saturating_add(self.charged()),
+            max_attempts: route.max_attempts,
+            tries_here: stop.map_or(1, |stop| stop.tries.max(1)),
+            reasks_here: stop.map_or(0, |stop| stop.reasks),
+            max_reasks: route.reasks,
+            cap: self.cap_standing(),
+            schema: if asked { Schema::Asked } else { Schema::None },
+            live_elsewhere: route::live_elsewhere(self, now),
+            on_semantic: route.on_semantic,
+            on_refusal: match route.on_refusal {
+                RefusalPolicy::LastResort => OnRefusal::LastResort,
+                RefusalPolicy::NextTier => OnRefusal::NextTier,
+            },
+            last_resort: self.last_resort(),
+            backoff: Backoff { base: if throttled { BASE_THROTTLED } else { BASE }, cap: CAP },
+            min_attempt: self.contract.min_attempt(),
+        }
+    }
+
+    /// Attempts charged for the tries that layers above us made: they cost this call its retries,
+    /// never the first attempt at each tier.
+    fn charged(&self) -> u32 {
+        let route = &self.contract.route;
+        let tiers = u32::try_from(route.tiers.len()).unwrap_or(u32::MAX);
+        self.contract.prior_attempts.min(route.max_attempts.saturating_sub(tiers))
+    }
+
+    fn cap_standing(&self) -> Cap {
+        let cap = self.contract.cap;
+        let structured = self.contract.wants_json();
+        match (cap.owner, self.cap, cap.ceiling) {
+            (CapOwner::Route, None, Some(_)) => Cap::Raisable,
+            // Free text that cannot get longer is handed on with its finish, as the provider
+            // itself would.
+            (CapOwner::Route | CapOwner::Nobody, _, _) if structured => Cap::Spent,
+            (CapOwner::Route | CapOwner::Nobody | CapOwner::Caller, _, _) => Cap::CallersOwn,
+        }
+    }
+
+    /// Turns a decision into a plan.
+    fn follow(&mut self, next: Next, failure: Failure, unfit: Option<(Whole, Unfit)>) {
+        self.plan = match next {
+            Next::Again { after } => Plan::Again { until: self.engine.now().plus(after) },
+            Next::Elsewhere => {
+                self.leave(failure.fault);
+                Plan::Elsewhere
+            }
+            Next::Reask => {
+                self.reask_with(unfit.as_ref());
+                Plan::Stay
+            }
+            Next::RaiseCap => {
+                self.cap = self.contract.cap.ceiling;
+                Plan::Stay
+            }
+            Next::Hand => {
+                self.end = Some(self.handed(&failure, unfit));
+                Plan::Over
+            }
+            Next::LastResort => {
+                self.end = Some(End::LastResort);
+                Plan::Over
+            }
+            Next::Fail => {
+                self.end = Some(End::Fail(Box::new(self.error(&failure))));
+                Plan::Over
+            }
+        };
+        self.last = Some(failure);
+    }
+
+    /// Leaves a target for good where its fault would come again.
+    fn leave(&mut self, fault: Fault) {
+        let repeats = !matches!(
+            fault,
+            Fault::RateLimited
+                | Fault::Overloaded
+                | Fault::ServerError
+                | Fault::ProviderTimeout
+                | Fault::ConnectFailed
+                | Fault::ConnectionLost
+                | Fault::NoFirstToken
+                | Fault::Stalled
+                | Fault::TotalTimeout
+                | Fault::StreamCut
+                | Fault::MalformedReply
+                | Fault::Empty
+        );
+        if let Some(stop) = self.current.and_then(|index| self.stops.get_mut(index)) {
+            stop.left |= repeats;
+        }
+    }
+
+    fn reask_with(&mut self, unfit: Option<&(Whole, Unfit)>) {
+        if let Some(stop) = self.current.and_then(|index| self.stops.get_mut(index)) {
+            stop.reasks += 1;
+        }
+        if let Some((whole, unfit)) = unfit
+            && let Some(choice) = whole.reply.choices.first()
+        {
+            self.reask = reask::turns(choice, unfit, None);
+        }
+    }
+
+    /// What the caller gets as it is: a reply with its own finish, or the provider's refusal.
+    fn handed(&self, failure: &Failure, unfit: Option<(Whole, Unfit)>) -> End {
+        let Some((whole, _)) = unfit else {
+            return End::Fail(Box::new(self.error(failure)));
+        };
+        let outcome = match failure.fault {
+            Fault::Truncated => Outcome::Truncated,
+            Fault::Paused => Outcome::Paused,
+            _ => Outcome::Refused,
+        };
+        End::Reply(Box::new(whole), outcome, None)
+    }
+
+    /// The typed failure that stands for `failure`.
+    fn error(&self, failure: &Failure) -> CallError {
+        let target = self.target_id();
+        let tries = self.attempts;
+        let plural = if tries == 1 { "attempt" } else { "attempts" };
+        let note = format!(
+            "no valid answer after {tries} {plural}; last: {target}: {}; see `backstay explain {}`",
+            failure.note, self.contract.call_id
+        );
+        CallError::attempt(failure.fault, note)
+            .told_by(failure.provider.clone())
+            .again_after(failure.server_delay)
+    }
+}

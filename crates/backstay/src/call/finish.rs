@@ -1,0 +1,245 @@
+//! Ends a call: the answer in the caller's dialect, the receipt, the row.
+
+use backstay_decide::Local;
+use backstay_decide::recover::LastResort as Resort;
+use backstay_wire::chat::{Choice, Part};
+use backstay_wire::dialect::UsageEvent;
+use backstay_wire::{Dialect, Finish, Reply};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::{Answer, Body, Call, End, Plan};
+use crate::attempt::Whole;
+use crate::attempt::stream::Live;
+use crate::contract::Wants;
+use crate::fault::CallError;
+use crate::policy::LastResort;
+use crate::record::trail::milliseconds;
+use crate::record::{Outcome, Receipt, Row, Step};
+use crate::route::Halt;
+
+impl Call {
+    /// Ends the call as planned.
+    pub(crate) fn finish(mut self, halt: Halt) -> Result<Answer, CallError> {
+        let end = match halt {
+            Halt::Failed(error) => End::Fail(Box::new(error)),
+            Halt::Planned => self.end.take().unwrap_or_else(|| {
+                let note = "the call ended without a plan; please report this";
+                End::Fail(Box::new(CallError::local(Local::Internal, note)))
+            }),
+        };
+        match end {
+            End::Reply(whole, outcome, text) => Ok(self.reply(*whole, outcome, text)),
+            End::LastResort => Ok(self.resort()),
+            End::Fail(error) => Err(self.fail(*error)),
+            End::Stream(opened, held) => Ok(self.stream(opened, held)),
+        }
+    }
+
+    /// No target can be asked any more: the last resort, or a failure told by `note`.
+    pub(crate) fn ends_without_target(&mut self, cause: Local, note: String) {
+        self.plan = Plan::Over;
+        self.tell(Step::Decided { next: "end".into(), why: note.clone() });
+        if self.last_resort() == Resort::Has && cause != Local::OverBudget {
+            self.end = Some(End::LastResort);
+            return;
+        }
+        let last = self.last.as_ref();
+        let note = match last {
+            Some(last) => format!("{note}; last fault: {}", last.note),
+            None => note,
+        };
+        let id = &self.contract.call_id;
+        let error = CallError::local(cause, format!("{note}; see `backstay explain {id}`"))
+            .told_by(last.and_then(|last| last.provider.clone()))
+            .again_after(self.earliest());
+        self.end = Some(End::Fail(Box::new(error)));
+    }
+
+    /// How long until some target may be called again.
+    fn earliest(&self) -> Option<std::time::Duration> {
+        let now = self.engine.now();
+        let rests = self.stops.iter().filter_map(|stop| stop.health.stand(now).resting_until);
+        rests.min().map(|until| until.since(now))
+    }
+
+    fn reply(mut self, whole: Whole, outcome: Outcome, text: Option<String>) -> Answer {
+        let caller = self.contract.ask.dialect;
+        let same = whole.dialect == caller && text.is_none();
+        let mut reply = whole.reply;
+        if let Some(text) = text {
+            replace_text(&mut reply, &text);
+        }
+        let body = match (self.contract.wants, whole.raw.filter(|_| same)) {
+            (Wants::Stream { usage }, _) => Body::Told(told(caller, &self.contract.model, &reply, usage)),
+            (Wants::Whole, Some(raw)) => Body::Whole(raw),
+            (Wants::Whole, None) => {
+                let written = caller.write_reply(&reply);
+                let losses = written.losses.iter().map(|l| format!("lost {}: {}", l.path, l.note));
+                self.notes.extend(losses);
+                Body::Whole(Bytes::from(written.bytes))
+            }
+        };
+        if outcome == Outcome::Normalised {
+            self.notes.push("fence removed".into());
+        }
+        self.answered(outcome, body)
+    }
+
+    /// The route's own answer.
+    fn resort(self) -> Answer {
+        let text = match &self.contract.route.last_resort {
+            Some(LastResort::Json(value)) => value.to_string(),
+            Some(LastResort::Text(text)) => text.clone(),
+            None => String::new(),
+        };
+        let reply = Reply {
+            id: format!("backstay-{}", self.contract.call_id),
+            model: "backstay/last-resort".into(),
+            created: self.engine.clock().wall().as_secs(),
+            choices: vec![Choice {
+                parts: vec![Part::Text(text)],
+                finish: Finish::Complete,
+                finish_word: None,
+            }],
+            ..Reply::default()
+        };
+        let caller = self.contract.ask.dialect;
+        let body = match self.contract.wants {
+            Wants::Stream { usage } => Body::Told(told(caller, &self.contract.model, &reply, usage)),
+            Wants::Whole => Body::Whole(Bytes::from(caller.write_reply(&reply).bytes)),
+        };
+        self.answered(Outcome::LastResort, body)
+    }
+
+    fn answered(mut self, outcome: Outcome, body: Body) -> Answer {
+        let receipt = self.receipt(outcome);
+        let headers = self.provider_headers();
+        self.close(outcome, "", "");
+        Answer { receipt, headers, body }
+    }
+
+    fn fail(mut self, error: CallError) -> CallError {
+        let receipt = self.receipt(Outcome::Failed);
+        let note = error.to_string();
+        self.close(Outcome::Failed, error.code(), &note);
+        error.with_receipt(receipt)
+    }
+
+    fn stream(
+        self,
+        opened: Box<crate::attempt::stream::Opened>,
+        held: crate::route::Held,
+    ) -> Answer {
+        let receipt = self.receipt(Outcome::Answered);
+        let headers = self.provider_headers();
+        let live = Live::new(self, *opened, held);
+        Answer { receipt, headers, body: Body::Live(Box::new(live)) }
+    }
+
+    /// What the caller is told.
+    pub(crate) fn receipt(&self, outcome: Outcome) -> Receipt {
+        let stop = self.current.and_then(|index| self.stops.get(index));
+        let stop = stop.filter(|_| self.attempts > 0);
+        Receipt {
+            call_id: self.contract.call_id.clone(),
+            outcome,
+            target: stop.map(|stop| stop.target.id.clone()),
+            tier: stop.map(|stop| u32::try_from(stop.tier).unwrap_or(u32::MAX).saturating_add(1)),
+            attempts: self.attempts,
+            fingerprint: self.contract.fingerprint.to_string(),
+            notes: self.notes.clone(),
+        }
+    }
+
+    /// The provider's request id, under the names SDKs read.
+    fn provider_headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let id = self.seen.request_id.as_deref().and_then(|id| HeaderValue::from_str(id).ok());
+        if let Some(id) = id {
+            let name = match self.contract.ask.dialect {
+                Dialect::OpenaiChat => "x-request-id",
+                Dialect::Anthropic => "request-id",
+            };
+            headers.insert(HeaderName::from_static(name), id);
+        }
+        headers
+    }
+
+    /// Writes the row. Once; later calls do nothing.
+    pub(crate) fn close(&mut self, outcome: Outcome, code: &'static str, note: &str) {
+        if std::mem::replace(&mut self.closed, true) {
+            return;
+        }
+        let took = self.engine.now().since(self.contract.ask.arrived);
+        let contract = &self.contract;
+        self.engine.metrics().ended(&contract.route.name, outcome, code, took);
+        let code_told = (!code.is_empty()).then(|| code.to_owned());
+        let word = outcome.word().to_owned();
+        self.tell(Step::Ended { outcome: word, code: code_told, note: note.to_owned() });
+        let receipt = self.receipt(outcome);
+        let contract = &self.contract;
+        let caller = contract.ask.caller.as_deref();
+        let row = Row {
+            call_id: receipt.call_id,
+            at_ms: self.arrived_at(),
+            route: contract.route.name.clone(),
+            model: contract.model.clone(),
+            dialect: contract.ask.dialect.name().to_owned(),
+            streamed: matches!(contract.wants, Wants::Stream { .. }),
+            caller: caller.map(|caller| caller.name.clone()).unwrap_or_default(),
+            tenant: caller.map(|caller| caller.tenant.clone()).unwrap_or_default(),
+            fingerprint: receipt.fingerprint,
+            prompt_version: contract.route.prompt_version.clone().unwrap_or_default(),
+            outcome: outcome.word().to_owned(),
+            code: code.to_owned(),
+            target: receipt.target.unwrap_or_default(),
+            tier: receipt.tier.unwrap_or_default(),
+            attempts: receipt.attempts,
+            provider_request_id: self.seen.request_id.take().unwrap_or_default(),
+            finish: self.seen.finish.to_owned(),
+            validation: self.seen.validation.to_owned(),
+            latency_ms: milliseconds(took),
+            first_token_ms: self.first_out.map(milliseconds).unwrap_or_default(),
+            input_tokens: self.usage.input.unwrap_or_default(),
+            output_tokens: self.usage.output.unwrap_or_default(),
+            at_least: self.at_least,
+            trail: std::mem::take(&mut self.trail),
+        };
+        self.engine.call_log().put(row);
+    }
+
+    /// When the call arrived, in milliseconds since the Unix epoch.
+    fn arrived_at(&self) -> u64 {
+        let ago = self.engine.now().since(self.contract.ask.arrived);
+        let wall = self.engine.clock().wall().saturating_sub(ago);
+        u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+impl Drop for Call {
+    /// A call dropped before its end: the caller left.
+    fn drop(&mut self) {
+        self.at_least |= self.attempts > 0;
+        self.close(Outcome::Abandoned, "", "the caller left before the end");
+    }
+}
+
+/// The whole stream that tells `reply`.
+fn told(dialect: Dialect, model: &str, reply: &Reply, usage: bool) -> Bytes {
+    let usage = if usage { UsageEvent::Send } else { UsageEvent::Omit };
+    let mut writer = dialect.stream_writer(model, usage);
+    let mut out = Vec::new();
+    for delta in reply.deltas() {
+        writer.write(&delta, &mut out);
+    }
+    Bytes::from(out)
+}
+
+/// Puts `text` in the place of the first choice's text parts.
+fn replace_text(reply: &mut Reply, text: &str) {
+    let Some(choice) = reply.choices.first_mut() else { return };
+    let at = choice.parts.iter().position(|part| matches!(part, Part::Text(_))).unwrap_or(0);
+    choice.parts.retain(|part| !matches!(part, Part::Text(_)));
+    choice.parts.insert(at.min(choice.parts.len()), Part::Text(text.to_owned()));
+}

@@ -1,0 +1,187 @@
+//! Writes the call's story as it goes: steps of the trail, counts of the metrics.
+
+use std::time::Duration;
+
+use backstay_decide::breaker::Transition;
+use backstay_decide::fault::Fault;
+use backstay_decide::recover::{Decision, Next};
+use backstay_wire::Reply;
+
+use super::Call;
+use crate::attempt::adapter::Form;
+use crate::attempt::{Got, Seen};
+use crate::contract::CapOwner;
+use crate::record::Step;
+use crate::record::trail::milliseconds;
+use crate::route::Armed;
+use crate::validate::Unfit;
+
+impl Call {
+    /// Adds a step to the trail.
+    pub(super) fn tell(&mut self, step: Step) {
+        let at = self.engine.now().since(self.contract.ask.arrived);
+        self.trail.add(at, step);
+    }
+
+    pub(super) fn settled(&mut self) {
+        let contract = &self.contract;
+        let cap = match contract.cap.owner {
+            CapOwner::Caller => "the caller's",
+            CapOwner::Route => "the route's",
+            CapOwner::Nobody => "not set",
+        };
+        let step = Step::Settled {
+            route: contract.route.name.clone(),
+            deadline_ms: u64::try_from(contract.deadline.total.as_millis()).unwrap_or(u64::MAX),
+            deadline_from: contract.deadline.source.name().to_owned(),
+            budget: format!("{} bytes, output cap {cap}", contract.ask.body.len()),
+            cap: contract.cap.tokens,
+            fingerprint: contract.fingerprint.to_string(),
+        };
+        self.tell(step);
+        let skipped: Vec<Step> = self
+            .stops
+            .iter()
+            .filter_map(|stop| {
+                let why = stop.unable.clone()?;
+                Some(Step::Skipped { target: stop.target.id.clone(), why })
+            })
+            .collect();
+        for step in skipped {
+            self.tell(step);
+        }
+    }
+
+    pub(crate) fn sending(&mut self, armed: &Armed) {
+        let t = armed.timers;
+        let step = Step::Sent {
+            attempt: self.attempts + 1,
+            target: armed.target.id.clone(),
+            tier: armed.tier,
+            form: match armed.request.form {
+                Form::Plain => "plain".into(),
+                Form::Stream => "stream".into(),
+            },
+            fingerprint: armed.request.fingerprint.to_string(),
+            limits: format!(
+                "connect {:.1?}, first token {:.1?}, gap {:.1?}, total {:.1?}",
+                t.connect, t.first_token, t.gap, t.total
+            ),
+            losses: armed.request.losses.iter().map(|l| format!("{}: {}", l.path, l.note)).collect(),
+        };
+        self.tell(step);
+    }
+
+    pub(crate) fn waits(&mut self, why: &str, wait: Duration) {
+        self.tell(Step::Waited { ms: milliseconds(wait), why: why.to_owned() });
+    }
+
+    /// What came of an attempt.
+    pub(super) fn came(&mut self, seen: &Seen) {
+        let target = seen.armed.target.id.as_str();
+        let failure = seen.result.as_ref().err();
+        let metrics = self.engine.metrics();
+        metrics.attempted(target, failure.map_or("", |failure| failure.fault.code()));
+        if let Some(first) = seen.first_token {
+            metrics.first_token(target, first);
+        }
+        let reply = match &seen.result {
+            Ok(Got::Whole(whole)) => Some(&whole.reply),
+            Ok(Got::Live(_) | Got::LiveRefusal(_)) | Err(_) => None,
+        };
+        let finish = reply.and_then(|reply| reply.choices.first()).map(|c| c.finish.word());
+        self.seen.request_id.clone_from(&seen.request_id);
+        self.seen.finish = finish.unwrap_or("");
+        self.seen.validation = "";
+        let step = Step::Came {
+            attempt: self.attempts,
+            status: seen.status,
+            fault: failure.map(|failure| failure.fault.code().to_owned()),
+            note: failure.map(|failure| failure.note.clone()).unwrap_or_default(),
+            took_ms: milliseconds(seen.took),
+            first_token_ms: seen.first_token.map(milliseconds),
+            provider_request_id: seen.request_id.clone(),
+            finish: finish.map(str::to_owned),
+            usage: reply.map(|reply| (reply.usage.input, reply.usage.output)),
+        };
+        self.tell(step);
+    }
+
+    /// Adds up the tokens of a reply, and counts what it held that is not known here.
+    pub(super) fn counted(&mut self, reply: &Reply) {
+        self.count_usage(reply.usage);
+        if !reply.unknown.is_empty() {
+            let target = self.target_id();
+            let found = reply.unknown.join(", ");
+            tracing::warn!(%target, %found, "a reply held elements not known here");
+            self.engine.metrics().unknown(&target, reply.unknown.len() as u64);
+        }
+    }
+
+    pub(super) fn count_usage(&mut self, usage: backstay_wire::Usage) {
+        self.at_least |= usage.output.is_none();
+        self.usage = self.usage.plus(usage);
+        let target = self.target_id();
+        let (input, output) = (usage.input.unwrap_or(0), usage.output.unwrap_or(0));
+        self.engine.metrics().tokens(&target, input, output);
+    }
+
+    /// What the checks said of a reply.
+    pub(super) fn judged(&mut self, unfit: Option<&Unfit>) {
+        let status = unfit.map_or("ok", |unfit| word(unfit.fault));
+        self.seen.validation = status;
+        let target = self.target_id();
+        self.engine.metrics().judged(&self.contract.route.name, &target, status);
+        let errors = unfit.map(|unfit| unfit.errors.clone()).unwrap_or_default();
+        self.tell(Step::Judged { verdict: status.to_owned(), errors });
+    }
+
+    pub(super) fn decided(&mut self, decision: &Decision) {
+        let next = match decision.next {
+            Next::Again { .. } => "again",
+            Next::Elsewhere => "elsewhere",
+            Next::Reask => "reask",
+            Next::RaiseCap => "raise_cap",
+            Next::Hand => "hand",
+            Next::LastResort => "last_resort",
+            Next::Fail => "fail",
+        };
+        self.tell(Step::Decided { next: next.to_owned(), why: decision.why.to_string() });
+    }
+
+    /// A breaker changed: an operator wants to know at once.
+    pub(super) fn turned(&self, target: &str, transition: Transition) {
+        let now = self.engine.now();
+        match transition {
+            Transition::Opened { until } => {
+                let rest = until.since(now);
+                tracing::warn!(target_id = target, ?rest, "breaker opened");
+                self.engine.metrics().breaker(target, 1);
+            }
+            Transition::Reopened { until } => {
+                let rest = until.since(now);
+                tracing::warn!(target_id = target, ?rest, "probe failed, breaker stays open");
+            }
+            Transition::Closed => {
+                tracing::info!(target_id = target, "breaker closed");
+                self.engine.metrics().breaker(target, 0);
+            }
+        }
+    }
+}
+
+/// The status of a judged reply, as the log and the metrics have it: S2's words where it has one.
+fn word(fault: Fault) -> &'static str {
+    match fault {
+        Fault::Truncated => "truncated",
+        Fault::Refused | Fault::ContentFiltered | Fault::ContentPolicy => "refused",
+        Fault::NotJson => "not_json",
+        Fault::SchemaError => "schema_error",
+        Fault::SemanticError => "semantic_error",
+        Fault::Empty => "empty",
+        Fault::Paused => "paused",
+        Fault::UnknownFinish => "unknown_finish",
+        Fault::ContextExceeded => "context_exceeded",
+        other => other.code(),
+    }
+}

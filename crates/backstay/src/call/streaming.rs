@@ -1,0 +1,65 @@
+//! The end of a call whose reply was handed on as a stream.
+
+use std::time::Duration;
+
+use backstay_decide::Verdict;
+use backstay_wire::{Dialect, Finish, Usage};
+
+use super::Call;
+use crate::attempt::Failure;
+use crate::fault::CallError;
+use crate::record::Outcome;
+use crate::route::Held;
+
+impl Call {
+    /// The dialect of the target the call is at.
+    pub(crate) fn provider_dialect(&self) -> Option<Dialect> {
+        self.stop().map(|stop| stop.target.provider.dialect)
+    }
+
+    /// Content goes out; the first time is kept.
+    pub(crate) fn first_out(&mut self) {
+        if self.first_out.is_none() {
+            self.first_out = Some(self.engine.now().since(self.contract.ask.arrived));
+        }
+    }
+
+    /// Reports how the stream went to its target's breaker.
+    pub(crate) fn streamed(&mut self, held: Held, verdict: Verdict, first: Option<Duration>) {
+        let now = self.engine.now();
+        let target = self.target_id();
+        if let Some(transition) = held.settle(verdict, now) {
+            self.turned(&target, transition);
+        }
+        if let Some(first) = first {
+            self.engine.metrics().first_token(&target, first);
+        }
+    }
+
+    /// A whole stream was handed on.
+    pub(crate) fn stream_done(&mut self, outcome: Outcome, finish: Finish, usage: Usage) {
+        self.count_usage(usage);
+        self.seen.finish = finish.word();
+        self.seen.validation = "ok";
+        self.close(outcome, "", "");
+    }
+
+    /// A stream broke after its release.
+    pub(crate) fn stream_failed(&mut self, failure: &Failure, usage: Usage) {
+        self.count_usage(usage);
+        self.at_least = true;
+        self.close(Outcome::Failed, failure.fault.code(), &failure.note);
+    }
+
+    /// The failure as the caller is told it inside the stream.
+    pub(crate) fn stream_error(&self, failure: &Failure) -> CallError {
+        let target = self.target_id();
+        let id = &self.contract.call_id;
+        let note = format!(
+            "the stream from {target} broke after its start: {}; what came before is not a whole \
+             answer; see `backstay explain {id}`",
+            failure.note
+        );
+        CallError::attempt(failure.fault, note)
+    }
+}

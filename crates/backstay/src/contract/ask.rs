@@ -1,0 +1,55 @@
+//! A request as it came in.
+
+use std::sync::Arc;
+
+use backstay_decide::Moment;
+use backstay_wire::Dialect;
+use bytes::Bytes;
+use http::HeaderMap;
+
+/// One request of a caller. `Debug` shows lengths, never the text.
+#[derive(Clone)]
+pub struct Ask {
+    /// The wire format the caller speaks.
+    pub dialect: Dialect,
+    /// The body, whole.
+    pub body: Bytes,
+    /// The caller's headers, names in lower case.
+    pub headers: HeaderMap,
+    /// The query string without `?`, passed on to a provider of the same dialect.
+    pub query: Option<String>,
+    /// Who asks. `None`: no keys are configured.
+    pub caller: Option<Arc<Caller>>,
+    /// When the request's head had been read.
+    pub arrived: Moment,
+}
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The name of its key in config.
+    pub name: String,
+    /// Whose money it spends; empty: nobody's in particular.
+    pub tenant: String,
+}
+
+impl Ask {
+    /// A request without headers, as a program in the same process makes it.
+    pub fn new(dialect: Dialect, body: impl Into<Bytes>, arrived: Moment) -> Self {
+        Self {
+            dialect,
+            body: body.into(),
+            headers: HeaderMap::new(),
+            query: None,
+            caller: None,
+            arrived,
+        }
+    }
+}
+
+impl std::fmt::Debug for Ask {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (dialect, bytes) = (self.dialect.name(), self.body.len());
+        write!(f, "Ask({dialect}, {bytes} bytes, {} headers)", self.headers.len())
+    }
+}

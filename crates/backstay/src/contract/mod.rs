@@ -1,0 +1,228 @@
+//! Settles what is asked: who serves it, within what limits, and what a good answer is.
+//!
+//! In: the caller's bytes and headers. Out: a [`Contract`], which names no target: that is the
+//! route stage's affair. Everything that is wrong with a request by itself is found here, before
+//! any network call and at no cost: broken JSON, wrong types, an unknown route, a bad schema.
+
+mod ask;
+mod budget;
+mod cap;
+mod fingerprint;
+pub mod shape;
+
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use backstay_decide::deadline::{self, Asked, Deadline};
+use backstay_decide::timers::min_attempt;
+use backstay_decide::{Local, Moment};
+use backstay_wire::dialect::Malformed;
+use backstay_wire::scan::{Scanned, scan};
+use backstay_wire::{Chat, Dialect};
+use bytes::Bytes;
+
+use crate::engine::Engine;
+use crate::fault::CallError;
+use crate::policy::{Route, StreamMode};
+use crate::validate::{Checks, Shape};
+
+pub use ask::{Ask, Caller};
+pub use budget::Size;
+pub use cap::{Cap, CapOwner};
+pub(crate) use cap::fields as cap_fields;
+pub use fingerprint::Fingerprint;
+pub(crate) use shape::field as format_field;
+
+/// Time kept back from the models so that a last resort or a clean failure still fits.
+pub const RESERVE: Duration = Duration::from_millis(250);
+
+/// Deepest nesting of a request: more than any real tool schema, far below a stack's end.
+const MAX_DEPTH: usize = 120;
+
+/// What one call is about. Settled once, never changed.
+#[derive(Debug)]
+pub struct Contract {
+    /// The call's id, a UUID of version 7.
+    pub call_id: String,
+    /// What came in.
+    pub ask: Ask,
+    /// Where its top-level fields stand.
+    pub head: Scanned,
+    /// The route that serves it.
+    pub route: Arc<Route>,
+    /// The model's name as the caller wrote it.
+    pub model: String,
+    /// Whether the caller wants a stream.
+    pub wants: Wants,
+    /// The output cap and whose it is.
+    pub cap: Cap,
+    /// What a reply must be.
+    pub checks: Checks,
+    /// The schema in force as JSON text, when it is the route's and has to be sent.
+    pub shape: shape::Asked,
+    /// From arrival to the last byte.
+    pub deadline: Deadline,
+    /// What the contract hashes to.
+    pub fingerprint: Fingerprint,
+    /// Tries of this same request by layers above.
+    pub prior_attempts: u32,
+    neutral: OnceLock<Result<Chat, Malformed>>,
+}
+
+/// How the caller wants its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wants {
+    /// In one piece.
+    Whole,
+    /// As a stream.
+    Stream {
+        /// Whether it asked for a usage event.
+        usage: bool,
+    },
+}
+
+impl Contract {
+    /// The deadline as a moment.
+    pub fn ends_at(&self) -> Moment {
+        self.ask.arrived.plus(self.deadline.total)
+    }
+
+    /// The models' deadline: the caller's, less the reserve. Of a very short deadline a tenth is
+    /// kept instead.
+    pub fn models_until(&self) -> Moment {
+        let kept = RESERVE.min(self.deadline.total / 10);
+        self.ask.arrived.plus(self.deadline.total.saturating_sub(kept))
+    }
+
+    /// The shortest attempt worth starting.
+    pub fn min_attempt(&self) -> Duration {
+        min_attempt(self.deadline.total)
+    }
+
+    /// The request in the neutral form, built when first needed.
+    ///
+    /// # Errors
+    /// The request is not of its dialect's form.
+    pub fn neutral(&self) -> Result<&Chat, CallError> {
+        let read = || self.ask.dialect.read_request(&self.ask.body);
+        self.neutral.get_or_init(read).as_ref().map_err(malformed)
+    }
+
+    /// Whether the reply has to be JSON.
+    pub fn wants_json(&self) -> bool {
+        match self.checks.shape {
+            Shape::Text => false,
+            Shape::Json | Shape::Schema(_) => true,
+        }
+    }
+
+    /// How a stream is handed on, when one is wanted. Several answers at once (`n`) can only be
+    /// passed on, so they go by the gate.
+    pub fn stream_mode(&self) -> StreamMode {
+        let several = !matches!(self.head.raw(&self.ask.body, "n"), None | Some(b"1" | b"null"));
+        match (self.route.stream, self.wants_json()) {
+            _ if several => StreamMode::Gate,
+            (Some(mode), _) => mode,
+            (None, true) => StreamMode::Buffered,
+            (None, false) => StreamMode::Gate,
+        }
+    }
+
+    /// The input a rule looks at: the last user message, or what a pointer finds in the request.
+    pub fn rule_input(&self, pointer: Option<&str>) -> String {
+        let Some(pointer) = pointer else {
+            return self.neutral().map(Chat::last_user_text).unwrap_or_default();
+        };
+        let request: serde_json::Value =
+            serde_json::from_slice(&self.ask.body).unwrap_or_default();
+        match request.pointer(pointer) {
+            Some(serde_json::Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+            None => String::new(),
+        }
+    }
+}
+
+/// Settles `ask` under the engine's present policy.
+///
+/// # Errors
+/// The request is broken, names no route, or asks for what cannot be given.
+pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
+    let head = scan(&ask.body, MAX_DEPTH)
+        .map_err(|fault| CallError::local(Local::InvalidRequest, fault.to_string()))?;
+    let model = required_model(&head, &ask.body)?;
+    let plan = engine.plan();
+    let (route, ready) = plan.route(&model).ok_or_else(|| unknown_route(&model, &plan.names()))?;
+    let wants = wants(&head, &ask)?;
+    messages_are_a_list(&head, &ask.body)?;
+    let cap = cap::settle(&head, &ask, &route).map_err(|fault| malformed(&fault))?;
+    let (shape, checks) = shape::settle(&head, &ask, &route, ready, engine)?;
+    let asked = Asked::read(|name| ask.headers.get(name).and_then(|value| value.to_str().ok()));
+    let fingerprint = fingerprint::of(&head, &ask.body, &route);
+    Ok(Contract {
+        call_id: engine.new_id(),
+        deadline: deadline::settle(route.deadline, &asked),
+        prior_attempts: asked.prior_attempts,
+        model: model.into_owned(),
+        neutral: OnceLock::new(),
+        ask,
+        head,
+        route,
+        wants,
+        cap,
+        checks,
+        shape,
+        fingerprint,
+    })
+}
+
+fn required_model<'a>(head: &Scanned, body: &'a Bytes) -> Result<Cow<'a, str>, CallError> {
+    let model = head.string(body, "model").map_err(|fault| malformed(&fault))?;
+    model.filter(|name| !name.is_empty()).ok_or_else(|| {
+        CallError::local(Local::InvalidRequest, "`model` is missing; name a route or provider/model")
+            .blaming("model")
+    })
+}
+
+fn wants(head: &Scanned, ask: &Ask) -> Result<Wants, CallError> {
+    let stream = head.boolean(&ask.body, "stream").map_err(|fault| malformed(&fault))?;
+    if stream != Some(true) {
+        return Ok(Wants::Whole);
+    }
+    let options = head.raw(&ask.body, "stream_options").unwrap_or_default();
+    let options: serde_json::Value = serde_json::from_slice(options).unwrap_or_default();
+    let usage = options.get("include_usage").and_then(serde_json::Value::as_bool);
+    Ok(Wants::Stream { usage: usage == Some(true) || ask.dialect == Dialect::Anthropic })
+}
+
+fn messages_are_a_list(head: &Scanned, body: &Bytes) -> Result<(), CallError> {
+    let wrong = |note: &str| {
+        Err(CallError::local(Local::InvalidRequest, format!("`messages` {note}")).blaming("messages"))
+    };
+    match head.raw(body, "messages") {
+        None => wrong("is missing; give a list of messages"),
+        Some(raw) if raw.first() != Some(&b'[') => wrong("must be a list of messages"),
+        Some(raw) if raw.iter().skip(1).all(|b| b.is_ascii_whitespace() || *b == b']') => {
+            wrong("is empty; give at least one message")
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn unknown_route(model: &str, names: &[String]) -> CallError {
+    let shown: String = model.chars().take(100).collect();
+    let known = match names {
+        [] => "no routes are configured".to_owned(),
+        names => format!("configured routes: {}", names.join(", ")),
+    };
+    let note = format!("no route or provider serves the model `{shown}`; {known}");
+    CallError::local(Local::UnknownRoute, note).blaming("model")
+}
+
+/// A request that is not of its dialect's form, as a failure.
+pub(crate) fn malformed(fault: &Malformed) -> CallError {
+    let error = CallError::local(Local::InvalidRequest, fault.to_string());
+    let param = fault.path.trim_start_matches('/').replace('/', ".");
+    if param.is_empty() { error } else { error.blaming(param) }
+}

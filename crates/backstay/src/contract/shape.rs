@@ -1,0 +1,130 @@
+//! What shape the answer must have: the caller's own response format, else the route's schema.
+
+use std::sync::Arc;
+
+use backstay_decide::Local;
+use backstay_wire::Dialect;
+use backstay_wire::dialect::Malformed;
+use backstay_wire::scan::Scanned;
+use serde_json::Value;
+
+use super::{Ask, malformed};
+use crate::engine::{Engine, Ready};
+use crate::fault::CallError;
+use crate::policy::Route;
+use crate::validate::{Checks, Shape};
+
+/// Whose wish the shape is. It decides what has to be sent to the provider.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asked {
+    /// Nobody asked for a shape.
+    Nothing,
+    /// The caller did; its own field says so already.
+    ByCaller {
+        /// The schema, where it gave one.
+        schema: Option<Arc<Value>>,
+    },
+    /// The route does; the field has to be added.
+    ByRoute {
+        /// The schema.
+        schema: Arc<Value>,
+    },
+}
+
+impl Asked {
+    /// The route's schema, when it has to be sent.
+    pub fn by_route(&self) -> Option<&Value> {
+        match self {
+            Self::ByRoute { schema } => Some(schema),
+            Self::Nothing | Self::ByCaller { .. } => None,
+        }
+    }
+
+    /// Whether the caller's own field says what shape it wants.
+    pub fn by_caller(&self) -> bool {
+        matches!(self, Self::ByCaller { .. })
+    }
+}
+
+/// Settles the shape and the checks that go with it. Calls that offer tools are not held to the
+/// route's schema: their answers are tool calls.
+pub(super) fn settle(
+    head: &Scanned,
+    ask: &Ask,
+    route: &Route,
+    ready: Arc<Ready>,
+    engine: &Engine,
+) -> Result<(Asked, Checks), CallError> {
+    let rules = Arc::clone(&ready.rules);
+    match own_format(head, ask).map_err(|fault| malformed(&fault))? {
+        Some(Own::Text) => Ok((Asked::ByCaller { schema: None }, Checks { shape: Shape::Text, rules: Arc::default() })),
+        Some(Own::Json) => {
+            let checks = Checks { shape: Shape::Json, rules };
+            Ok((Asked::ByCaller { schema: None }, checks))
+        }
+        Some(Own::Schema(schema)) => {
+            let compiled = engine.schemas().get(&schema).map_err(|fault| {
+                let note = format!("the response schema cannot be used: {fault}");
+                CallError::local(Local::InvalidRequest, note).blaming(field(ask.dialect))
+            })?;
+            let checks = Checks { shape: Shape::Schema(compiled), rules };
+            Ok((Asked::ByCaller { schema: Some(Arc::new(schema)) }, checks))
+        }
+        None => Ok(match (&route.schema, &ready.schema) {
+            (Some(source), Some(compiled)) if !offers_tools(head, ask) => {
+                let checks = Checks { shape: Shape::Schema(Arc::clone(compiled)), rules };
+                (Asked::ByRoute { schema: Arc::clone(source) }, checks)
+            }
+            _ => (Asked::Nothing, Checks { shape: Shape::Text, rules: Arc::default() }),
+        }),
+    }
+}
+
+enum Own {
+    Text,
+    Json,
+    Schema(Value),
+}
+
+/// The field that carries a caller's wish for a shape.
+pub(crate) fn field(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::OpenaiChat => "response_format",
+        Dialect::Anthropic => "output_config",
+    }
+}
+
+fn own_format(head: &Scanned, ask: &Ask) -> Result<Option<Own>, Malformed> {
+    let field = field(ask.dialect);
+    let Some(raw) = head.raw(&ask.body, field).filter(|raw| *raw != b"null") else {
+        return Ok(None);
+    };
+    let value: Value = serde_json::from_slice(raw)
+        .map_err(|_| Malformed::new(format!("/{field}"), "is not valid JSON"))?;
+    let format = match ask.dialect {
+        Dialect::OpenaiChat => &value,
+        Dialect::Anthropic => match value.get("format") {
+            Some(format) if !format.is_null() => format,
+            _ => return Ok(None),
+        },
+    };
+    let schema = match ask.dialect {
+        Dialect::OpenaiChat => format.pointer("/json_schema/schema"),
+        Dialect::Anthropic => format.get("schema"),
+    };
+    match format.get("type").and_then(Value::as_str) {
+        Some("text") => Ok(Some(Own::Text)),
+        Some("json_object") => Ok(Some(Own::Json)),
+        Some("json_schema") => match schema {
+            Some(schema) => Ok(Some(Own::Schema(schema.clone()))),
+            None => Err(Malformed::new(format!("/{field}"), "asks for json_schema without one")),
+        },
+        // A form this version does not know goes through unchanged and unchecked.
+        Some(_) => Ok(Some(Own::Text)),
+        None => Err(Malformed::new(format!("/{field}/type"), "is missing")),
+    }
+}
+
+fn offers_tools(head: &Scanned, ask: &Ask) -> bool {
+    head.raw(&ask.body, "tools").is_some_and(|raw| raw.len() > 2 && raw != b"null")
+}

@@ -1,0 +1,198 @@
+//! What is shared by all calls: the plan in force, the health of targets, the connections, the log.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use arc_swap::ArcSwap;
+use backstay_decide::Moment;
+use parking_lot::Mutex;
+
+use crate::attempt::transport::Transport;
+use crate::clock::Clock;
+use crate::policy::{Policy, Route};
+use crate::record::{CallLog, Metrics};
+use crate::route::{self, Health};
+use crate::validate::rules::Rule;
+use crate::validate::schema::{Schema, SchemaCache};
+
+/// The engine. Cheap to clone; all clones are one.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    plan: ArcSwap<Plan>,
+    clock: Clock,
+    transport: Transport,
+    health: Health,
+    schemas: SchemaCache,
+    call_log: CallLog,
+    metrics: Metrics,
+    ids: Mutex<uuid::ContextV7>,
+    seats: Arc<AtomicUsize>,
+}
+
+/// A policy with its schemas and rules compiled.
+#[derive(Debug, Default)]
+pub struct Plan {
+    policy: Policy,
+    ready: HashMap<String, Arc<Ready>>,
+}
+
+/// What one route needs compiled.
+#[derive(Debug, Default)]
+pub struct Ready {
+    /// The route's schema.
+    pub schema: Option<Arc<Schema>>,
+    /// The route's rules.
+    pub rules: Arc<[Rule]>,
+}
+
+/// A policy that cannot be put in force.
+#[derive(Debug, thiserror::Error)]
+#[error("route `{route}`: {note}")]
+pub struct PolicyFault {
+    /// The route.
+    pub route: String,
+    /// What is wrong.
+    pub note: String,
+}
+
+impl Engine {
+    /// An engine that serves `policy` and logs to `call_log`.
+    ///
+    /// # Errors
+    /// A schema or a rule of the policy does not compile.
+    pub fn new(policy: Policy, call_log: CallLog) -> Result<Self, PolicyFault> {
+        let plan = Plan::compile(policy)?;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                plan: ArcSwap::from_pointee(plan),
+                clock: Clock::start(),
+                transport: Transport::new(),
+                health: Health::default(),
+                schemas: SchemaCache::default(),
+                call_log,
+                metrics: Metrics::new(),
+                ids: Mutex::new(uuid::ContextV7::new()),
+                seats: Arc::default(),
+            }),
+        })
+    }
+
+    /// Puts another policy in force. Calls under way keep theirs; the health of targets is kept by
+    /// their names.
+    ///
+    /// # Errors
+    /// A schema or a rule does not compile; the old policy stays.
+    pub fn reload(&self, policy: Policy) -> Result<(), PolicyFault> {
+        self.shared.plan.store(Arc::new(Plan::compile(policy)?));
+        Ok(())
+    }
+
+    /// The plan in force.
+    pub fn plan(&self) -> Arc<Plan> {
+        self.shared.plan.load_full()
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &Clock {
+        &self.shared.clock
+    }
+
+    /// Now.
+    pub fn now(&self) -> Moment {
+        self.shared.clock.now()
+    }
+
+    /// The connections to providers.
+    pub fn transport(&self) -> &Transport {
+        &self.shared.transport
+    }
+
+    /// The call log.
+    pub fn call_log(&self) -> &CallLog {
+        &self.shared.call_log
+    }
+
+    /// The metrics.
+    pub fn metrics(&self) -> &Metrics {
+        &self.shared.metrics
+    }
+
+    pub(crate) fn seats(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.shared.seats)
+    }
+
+    pub(crate) fn health(&self) -> &Health {
+        &self.shared.health
+    }
+
+    pub(crate) fn schemas(&self) -> &SchemaCache {
+        &self.shared.schemas
+    }
+
+    /// A new call id: a UUID of version 7, so that ids sort by time.
+    pub(crate) fn new_id(&self) -> String {
+        let wall = self.shared.clock.wall();
+        let ids = self.shared.ids.lock();
+        let stamp = uuid::Timestamp::from_unix(&*ids, wall.as_secs(), wall.subsec_nanos());
+        uuid::Uuid::new_v7(stamp).to_string()
+    }
+}
+
+impl Plan {
+    /// Compiles every schema and rule of `policy`.
+    ///
+    /// # Errors
+    /// The first that does not compile, with its route.
+    pub fn compile(policy: Policy) -> Result<Self, PolicyFault> {
+        let mut ready = HashMap::new();
+        for route in &policy.routes {
+            ready.insert(route.name.clone(), Arc::new(Ready::of(route)?));
+        }
+        Ok(Self { policy, ready })
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The route that serves `model`, and what it needs: a configured one, else the target of
+    /// that name alone, else the model of that name at a provider (`provider/model`).
+    pub fn route(&self, model: &str) -> Option<(Arc<Route>, Arc<Ready>)> {
+        if let Some(route) = self.policy.route(model) {
+            let ready = self.ready.get(&route.name).cloned().unwrap_or_default();
+            return Some((Arc::clone(route), ready));
+        }
+        let route = route::direct(&self.policy, model)?;
+        Some((Arc::new(route), Arc::default()))
+    }
+
+    /// The names of the configured routes, at most 20, for an error's text.
+    pub fn names(&self) -> Vec<String> {
+        self.policy.routes.iter().take(20).map(|route| format!("`{}`", route.pattern.0)).collect()
+    }
+}
+
+impl Ready {
+    fn of(route: &Route) -> Result<Self, PolicyFault> {
+        let fault = |note: String| PolicyFault { route: route.name.clone(), note };
+        let schema = match &route.schema {
+            Some(source) => Some(Arc::new(
+                Schema::compile(source).map_err(|cause| fault(format!("schema: {cause}")))?,
+            )),
+            None => None,
+        };
+        let compile = |rule: &crate::policy::RuleText| {
+            Rule::compile(&rule.name, &rule.check, rule.message.as_deref(), rule.input.as_deref())
+                .map_err(|cause| fault(format!("rule `{}`: {cause}", rule.name)))
+        };
+        let rules = route.rules.iter().map(compile).collect::<Result<Arc<[Rule]>, _>>()?;
+        Ok(Self { schema, rules })
+    }
+}

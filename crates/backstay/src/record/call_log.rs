@@ -1,0 +1,148 @@
+//! One row a call, written behind the call's back.
+//!
+//! The engine hands a [`Row`] over and goes on. A full queue drops the row and counts it: the log
+//! may lose rows under pressure, a call may not lose time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+use super::store::memory::Memory;
+use super::trail::Trail;
+
+/// What is kept of one call. No prompt, no reply, no key.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Row {
+    /// The call's id.
+    pub call_id: String,
+    /// When it arrived: milliseconds since the Unix epoch.
+    pub at_ms: u64,
+    /// The route that served it.
+    pub route: String,
+    /// The model the caller asked for.
+    pub model: String,
+    /// The caller's dialect.
+    pub dialect: String,
+    /// Whether the caller asked for a stream.
+    pub streamed: bool,
+    /// The name of the caller's key; empty: none was needed.
+    pub caller: String,
+    /// The caller's tenant; empty: none.
+    pub tenant: String,
+    /// The contract's fingerprint.
+    pub fingerprint: String,
+    /// The route's label of its instructions; empty: none.
+    pub prompt_version: String,
+    /// How it ended: a word of `Outcome`.
+    pub outcome: String,
+    /// The failure's code; empty: an answer.
+    pub code: String,
+    /// The target that answered or was asked last; empty: none.
+    pub target: String,
+    /// Its tier, from 1; 0: none.
+    pub tier: u32,
+    /// Requests sent to providers.
+    pub attempts: u32,
+    /// The provider's id of the last request; empty: none given.
+    pub provider_request_id: String,
+    /// How the last reply ended, in our word; empty: there was none.
+    pub finish: String,
+    /// What the checks said: `ok`, a layer's word, or empty when nothing was judged.
+    pub validation: String,
+    /// From arrival to the last byte.
+    pub latency_ms: f64,
+    /// From arrival to the first content handed on, in a stream; 0: not streamed.
+    pub first_token_ms: f64,
+    /// Input tokens of all attempts, as far as providers said.
+    pub input_tokens: u64,
+    /// Output tokens of all attempts, as far as providers said.
+    pub output_tokens: u64,
+    /// Whether some attempt's tokens are not known, so that the sums say "at least".
+    pub at_least: bool,
+    /// The steps.
+    pub trail: Trail,
+}
+
+/// Where rows go. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct CallLog {
+    place: Place,
+    dropped: Arc<AtomicU64>,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    Off,
+    Memory(Arc<Memory>),
+    #[cfg(feature = "sqlite")]
+    Sqlite(Arc<super::store::sqlite::Writer>),
+}
+
+impl CallLog {
+    /// Keeps nothing.
+    pub fn off() -> Self {
+        Self::at(Place::Off)
+    }
+
+    /// Keeps the last `rows` calls in memory; at least 1.
+    pub fn memory(rows: usize) -> Self {
+        Self::at(Place::Memory(Arc::new(Memory::new(rows))))
+    }
+
+    /// Keeps calls in an SQLite file, made when it is not there.
+    ///
+    /// # Errors
+    /// The file cannot be opened or made.
+    #[cfg(feature = "sqlite")]
+    pub fn sqlite(path: &std::path::Path) -> Result<Self, super::store::StoreFault> {
+        let writer = super::store::sqlite::Writer::open(path)?;
+        Ok(Self::at(Place::Sqlite(Arc::new(writer))))
+    }
+
+    fn at(place: Place) -> Self {
+        Self { place, dropped: Arc::default() }
+    }
+
+    /// Hands `row` over. Never waits.
+    pub fn put(&self, row: Row) {
+        let kept = match &self.place {
+            Place::Off => true,
+            Place::Memory(memory) => {
+                memory.put(row);
+                true
+            }
+            #[cfg(feature = "sqlite")]
+            Place::Sqlite(writer) => writer.put(row),
+        };
+        if !kept {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Rows dropped because the queue was full.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// The call whose id begins with `id`; the newest of several. `None`: not there.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn find(&self, id: &str) -> Result<Option<Row>, super::store::StoreFault> {
+        match &self.place {
+            Place::Off => Ok(None),
+            Place::Memory(memory) => Ok(memory.find(id)),
+            #[cfg(feature = "sqlite")]
+            Place::Sqlite(writer) => writer.find(id),
+        }
+    }
+
+    /// Waits until everything handed over is kept. Blocks; call it at shutdown.
+    pub fn flush(&self) {
+        #[cfg(feature = "sqlite")]
+        if let Place::Sqlite(writer) = &self.place {
+            writer.flush();
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The numbers at `/metrics`, in the Prometheus text format.
+//!
+//! Labels are routes, targets, codes and outcomes: all from config or from closed vocabularies,
+//! never from a caller, so their number is bounded.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use super::Outcome;
+
+/// Bounds of latency buckets, in seconds: a cache hit to a long generation.
+const SECONDS: [f64; 13] =
+    [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0];
+
+/// Counters and histograms of one engine.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    registry: Arc<Mutex<Registry>>,
+    calls: Family<CallLabels, Counter>,
+    latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
+    attempts: Family<AttemptLabels, Counter>,
+    first_token: Family<TargetLabels, Histogram, fn() -> Histogram>,
+    verdicts: Family<VerdictLabels, Counter>,
+    tokens: Family<TokenLabels, Counter>,
+    unknown: Family<TargetLabels, Counter>,
+    in_flight: Gauge,
+    open: Family<TargetLabels, Gauge>,
+    dropped: Gauge,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CallLabels {
+    route: String,
+    outcome: &'static str,
+    code: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    route: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AttemptLabels {
+    target: String,
+    fault: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TargetLabels {
+    target: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct VerdictLabels {
+    route: String,
+    target: String,
+    status: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TokenLabels {
+    target: String,
+    direction: &'static str,
+}
+
+fn seconds() -> Histogram {
+    Histogram::new(SECONDS)
+}
+
+impl Metrics {
+    /// All at zero.
+    pub fn new() -> Self {
+        let metrics = Self {
+            registry: Arc::new(Mutex::new(Registry::with_prefix("backstay"))),
+            calls: Family::default(),
+            latency: Family::new_with_constructor(seconds),
+            attempts: Family::default(),
+            first_token: Family::new_with_constructor(seconds),
+            verdicts: Family::default(),
+            tokens: Family::default(),
+            unknown: Family::default(),
+            in_flight: Gauge::default(),
+            open: Family::default(),
+            dropped: Gauge::default(),
+        };
+        metrics.register();
+        metrics
+    }
+
+    fn register(&self) {
+        let mut registry = self.registry.lock();
+        registry.register("calls", "Calls ended, by route, outcome and code", self.calls.clone());
+        registry.register(
+            "call_seconds",
+            "Time from a call's arrival to its last byte",
+            self.latency.clone(),
+        );
+        registry.register(
+            "attempts",
+            "Requests to providers, by target and fault (empty: a reply)",
+            self.attempts.clone(),
+        );
+        registry.register(
+            "first_token_seconds",
+            "Time from sending to the first content of a stream",
+            self.first_token.clone(),
+        );
+        registry.register(
+            "verdicts",
+            "Replies judged, by route, target and status",
+            self.verdicts.clone(),
+        );
+        registry.register("tokens", "Tokens providers reported", self.tokens.clone());
+        registry.register(
+            "unknown_elements",
+            "Elements of replies this version does not know",
+            self.unknown.clone(),
+        );
+        registry.register("calls_in_flight", "Calls not yet ended", self.in_flight.clone());
+        registry.register("breaker_open", "1 while a target rests", self.open.clone());
+        registry.register(
+            "call_log_rows_dropped",
+            "Call log rows lost because the writer was behind",
+            self.dropped.clone(),
+        );
+    }
+
+    /// A call began.
+    pub fn began(&self) {
+        self.in_flight.inc();
+    }
+
+    /// A call ended. `code` is empty for an answer.
+    pub fn ended(&self, route: &str, outcome: Outcome, code: &str, took: Duration) {
+        self.in_flight.dec();
+        let labels =
+            CallLabels { route: route.into(), outcome: outcome.word(), code: code.into() };
+        self.calls.get_or_create(&labels).inc();
+        let route = RouteLabels { route: route.into() };
+        self.latency.get_or_create(&route).observe(took.as_secs_f64());
+    }
+
+    /// An attempt ended. `fault` is empty for a reply worth judging.
+    pub fn attempted(&self, target: &str, fault: &'static str) {
+        self.attempts.get_or_create(&AttemptLabels { target: target.into(), fault }).inc();
+    }
+
+    /// The first content of a stream came.
+    pub fn first_token(&self, target: &str, took: Duration) {
+        let labels = TargetLabels { target: target.into() };
+        self.first_token.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    /// A reply was judged.
+    pub fn judged(&self, route: &str, target: &str, status: &'static str) {
+        let labels = VerdictLabels { route: route.into(), target: target.into(), status };
+        self.verdicts.get_or_create(&labels).inc();
+    }
+
+    /// A provider reported tokens.
+    pub fn tokens(&self, target: &str, input: u64, output: u64) {
+        for (direction, count) in [("input", input), ("output", output)] {
+            let labels = TokenLabels { target: target.into(), direction };
+            self.tokens.get_or_create(&labels).inc_by(count);
+        }
+    }
+
+    /// A reply held `count` elements not known here.
+    pub fn unknown(&self, target: &str, count: u64) {
+        self.unknown.get_or_create(&TargetLabels { target: target.into() }).inc_by(count);
+    }
+
+    /// A target's breaker opened (1) or closed (0).
+    pub fn breaker(&self, target: &str, open: i64) {
+        self.open.get_or_create(&TargetLabels { target: target.into() }).set(open);
+    }
+
+    /// Everything as text. `dropped` is the call log's count.
+    pub fn text(&self, dropped: u64) -> String {
+        self.dropped.set(i64::try_from(dropped).unwrap_or(i64::MAX));
+        let mut text = String::new();
+        if encode(&mut text, &self.registry.lock()).is_err() {
+            tracing::error!("metrics could not be written");
+        }
+        text
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}

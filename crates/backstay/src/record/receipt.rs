@@ -1,0 +1,81 @@
+//! What a caller is told about its call, in headers or in a last comment of a stream.
+
+use std::fmt;
+
+/// What happened to one call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// The call's id: a UUID of version 7.
+    pub call_id: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The target that answered, or was asked last. `None`: none was asked.
+    pub target: Option<String>,
+    /// Its tier, from 1. `None`: none was asked.
+    pub tier: Option<u32>,
+    /// Requests sent to providers.
+    pub attempts: u32,
+    /// The contract's fingerprint: 12 hexadecimal digits.
+    pub fingerprint: String,
+    /// What was changed in the answer or lost between dialects, in few words; empty: nothing.
+    pub notes: Vec<String>,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// The reply passed every check as it came.
+    Answered,
+    /// The reply passed after a named normalisation.
+    Normalised,
+    /// Cut at the caller's own cap, and handed on as it is.
+    Truncated,
+    /// A refusal, handed on with the provider's reason.
+    Refused,
+    /// The provider paused a long turn; the caller continues it.
+    Paused,
+    /// No model could answer; the route's last resort did.
+    LastResort,
+    /// Handed through without any check, as the caller asked.
+    Bypassed,
+    /// A typed failure.
+    Failed,
+    /// The caller left before the end.
+    Abandoned,
+}
+
+impl Outcome {
+    /// Every outcome, for metrics and docs.
+    pub const ALL: [Self; 9] = [
+        Self::Answered,
+        Self::Normalised,
+        Self::Truncated,
+        Self::Refused,
+        Self::Paused,
+        Self::LastResort,
+        Self::Bypassed,
+        Self::Failed,
+        Self::Abandoned,
+    ];
+
+    /// The word in headers, logs and metrics.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Normalised => "normalised",
+            Self::Truncated => "truncated",
+            Self::Refused => "refused",
+            Self::Paused => "paused",
+            Self::LastResort => "last_resort",
+            Self::Bypassed => "bypassed",
+            Self::Failed => "failed",
+            Self::Abandoned => "abandoned",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}

@@ -1,0 +1,132 @@
+//! The story of one call, step by step, as `backstay explain` tells it.
+//!
+//! Steps hold numbers and names, never a prompt, a reply or a key. A trail is bounded by the
+//! call's own bounds: at most six attempts, each with a handful of steps.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The steps of a call in order.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Trail {
+    /// The steps; the first is the contract.
+    pub notes: Vec<Note>,
+}
+
+/// One step and when it was taken.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Note {
+    /// Milliseconds since the call arrived.
+    pub at_ms: f64,
+    /// What happened.
+    pub step: Step,
+}
+
+/// A step of a call.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "step", rename_all = "snake_case")]
+pub enum Step {
+    /// The contract was settled.
+    Settled {
+        /// The route that serves the call.
+        route: String,
+        /// From arrival to the last byte, and where it comes from.
+        deadline_ms: u64,
+        /// `route`, or the header that shortened it.
+        deadline_from: String,
+        /// The arithmetic of the token budget check, in words.
+        budget: String,
+        /// The output cap and who set it. `None`: the provider's default.
+        cap: Option<u64>,
+        /// The contract's fingerprint.
+        fingerprint: String,
+    },
+    /// A target was passed over.
+    Skipped {
+        /// Which.
+        target: String,
+        /// Why, with its numbers.
+        why: String,
+    },
+    /// A request was sent.
+    Sent {
+        /// From 1.
+        attempt: u32,
+        /// To whom.
+        target: String,
+        /// From 1.
+        tier: u32,
+        /// `plain` or `stream`.
+        form: String,
+        /// The attempt's fingerprint: bytes sent, target, cap.
+        fingerprint: String,
+        /// The limits in force, in words.
+        limits: String,
+        /// What could not be said in the provider's dialect.
+        losses: Vec<String>,
+    },
+    /// The attempt ended.
+    Came {
+        /// From 1.
+        attempt: u32,
+        /// HTTP status. `None`: no response.
+        status: Option<u16>,
+        /// The fault's code. `None`: a reply worth judging.
+        fault: Option<String>,
+        /// One sentence, in the provider's or our words.
+        note: String,
+        /// How long the attempt took.
+        took_ms: f64,
+        /// From sending to the first content. `None`: not streamed, or none came.
+        first_token_ms: Option<f64>,
+        /// The provider's id of the request.
+        provider_request_id: Option<String>,
+        /// How the reply ended, in our word.
+        finish: Option<String>,
+        /// Tokens in and out, as the provider says.
+        usage: Option<(Option<u64>, Option<u64>)>,
+    },
+    /// The reply was judged.
+    Judged {
+        /// `ok`, or the layer that failed.
+        verdict: String,
+        /// What is wrong, as told to the model.
+        errors: Vec<String>,
+    },
+    /// What was decided after a fault.
+    Decided {
+        /// Such as `again`, `elsewhere`.
+        next: String,
+        /// The rule and its arithmetic.
+        why: String,
+    },
+    /// The call waited.
+    Waited {
+        /// How long.
+        ms: f64,
+        /// For what.
+        why: String,
+    },
+    /// The call ended.
+    Ended {
+        /// The outcome's word.
+        outcome: String,
+        /// The failure's code. `None`: an answer.
+        code: Option<String>,
+        /// One sentence.
+        note: String,
+    },
+}
+
+impl Trail {
+    /// Adds a step taken `at` after the call's arrival.
+    pub fn add(&mut self, at: Duration, step: Step) {
+        self.notes.push(Note { at_ms: milliseconds(at), step });
+    }
+}
+
+/// Milliseconds with three digits after the point.
+pub fn milliseconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1_000_000.0).round() / 1_000.0
+}

@@ -1,0 +1,62 @@
+//! Routes nobody configured: a target by its name, or `provider/model`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::policy::{
+    OnSemantic, Pattern, Pinning, Policy, RefusalPolicy, Route, Structured, Target, Timeouts,
+    Upstream,
+};
+
+/// The official SDKs' own limit; a direct route must not be stricter than calling the provider.
+const DEADLINE: Duration = Duration::from_secs(600);
+
+/// A route to the one target that `name` means, if any.
+pub(crate) fn direct(policy: &Policy, name: &str) -> Option<Route> {
+    let target = policy.targets.get(name).cloned().or_else(|| at_provider(policy, name))?;
+    Some(Route {
+        name: "direct".into(),
+        pattern: Pattern(name.to_owned()),
+        revision: target.id.clone(),
+        tiers: vec![vec![target]],
+        deadline: DEADLINE,
+        timeouts: Timeouts {
+            connect: Duration::from_secs(5),
+            // A reasoning model may think for minutes before its first token.
+            first_token: Duration::from_secs(120),
+            gap: Duration::from_secs(60),
+            total: DEADLINE,
+        },
+        max_attempts: 3,
+        reasks: 2,
+        max_output_tokens: None,
+        max_output_tokens_ceiling: None,
+        stop: Vec::new(),
+        prompt_version: None,
+        schema: None,
+        rules: Vec::new(),
+        upstream: Upstream::Auto,
+        stream: None,
+        on_refusal: RefusalPolicy::LastResort,
+        on_semantic: OnSemantic::Reask,
+        last_resort: None,
+    })
+}
+
+fn at_provider(policy: &Policy, name: &str) -> Option<Arc<Target>> {
+    let (provider, model) = name.split_once('/')?;
+    let provider = policy.providers.get(provider).filter(|_| !model.is_empty())?;
+    Some(Arc::new(Target {
+        id: name.to_owned(),
+        provider: Arc::clone(provider),
+        model: Some(model.to_owned()),
+        pinning: Pinning::Alias,
+        retires: None,
+        context_tokens: None,
+        max_output_tokens: None,
+        structured: Structured::JsonSchema,
+        streams: true,
+        max_concurrency: 0,
+        max_request_bytes: 0,
+    }))
+}

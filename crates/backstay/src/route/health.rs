@@ -1,0 +1,178 @@
+//! How each target is doing, as seen by all calls.
+//!
+//! The key is provider, model and nothing else: never a host, so that one sick model does not take
+//! its neighbours along. Health outlives a reload of the policy, by the target's name.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use backstay_decide::breaker::{Limits, Pass, State, Transition};
+use backstay_decide::lease::{Concurrency, Lease};
+use backstay_decide::timers::Start;
+use backstay_decide::{Breaker, Moment, Verdict};
+use parking_lot::{Mutex, RwLock};
+
+use super::guard::Held;
+use crate::clock::ThreadDice;
+use crate::policy::Target;
+
+/// Most targets remembered. Only a caller's own model names (`model = "*"`, `provider/model`) can
+/// make new ones, so the number must be bounded.
+const MAX_TARGETS: usize = 10_000;
+
+/// The health of every target that was ever called.
+#[derive(Debug, Default)]
+pub struct Health {
+    targets: RwLock<HashMap<String, Arc<TargetHealth>>>,
+}
+
+/// The health of one target.
+#[derive(Debug)]
+pub(crate) struct TargetHealth {
+    state: Mutex<Standing>,
+    answered: AtomicBool,
+    keys: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Standing {
+    breaker: Breaker,
+    places: Concurrency,
+}
+
+/// How a target stands at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stand {
+    /// Until when it may not be called; `None`: it may.
+    pub resting_until: Option<Moment>,
+    /// Calls it carries.
+    pub in_flight: u32,
+    /// Whether it has a free place.
+    pub has_room: bool,
+}
+
+impl Health {
+    /// The health of `target` when asked for `model`.
+    pub(crate) fn of(&self, target: &Target, model: &str) -> Arc<TargetHealth> {
+        let own;
+        let key = if target.model.is_some() {
+            target.id.as_str()
+        } else {
+            own = format!("{}/{model}", target.id);
+            own.as_str()
+        };
+        if let Some(health) = self.targets.read().get(key) {
+            return Arc::clone(health);
+        }
+        let mut targets = self.targets.write();
+        if targets.len() >= MAX_TARGETS {
+            targets.retain(|_, health| Arc::strong_count(health) > 1 || !health.is_plain());
+            if targets.len() >= MAX_TARGETS {
+                targets.clear();
+            }
+        }
+        let new = || Arc::new(TargetHealth::new(target.max_concurrency));
+        Arc::clone(targets.entry(key.to_owned()).or_insert_with(new))
+    }
+
+    /// Each target with its breaker's state, for the metrics and the admin's eye.
+    pub fn states(&self, now: Moment) -> Vec<(String, State)> {
+        let targets = self.targets.read();
+        let state = |health: &TargetHealth| health.state.lock().breaker.state(now);
+        targets.iter().map(|(key, health)| (key.clone(), state(health))).collect()
+    }
+}
+
+impl TargetHealth {
+    fn new(places: u32) -> Self {
+        Self {
+            state: Mutex::new(Standing {
+                breaker: Breaker::new(),
+                places: Concurrency::new(places),
+            }),
+            answered: AtomicBool::new(false),
+            keys: AtomicUsize::new(0),
+        }
+    }
+
+    /// Whether nothing would be forgotten with it.
+    fn is_plain(&self) -> bool {
+        self.state.lock().breaker.state(Moment::ORIGIN) == (State::Closed { failures: 0 })
+    }
+
+    /// How it stands at `now`.
+    pub(crate) fn stand(&self, now: Moment) -> Stand {
+        let state = self.state.lock();
+        Stand {
+            resting_until: state.breaker.rests_until(now),
+            in_flight: state.places.in_flight,
+            has_room: state.places.has_room(),
+        }
+    }
+
+    /// What is known of its speed.
+    pub(crate) fn start(&self) -> Start {
+        if self.answered.load(Ordering::Relaxed) { Start::Warm } else { Start::Cold }
+    }
+
+    /// The next of the provider's keys, in turn.
+    pub(crate) fn next_key(&self) -> usize {
+        self.keys.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A pass and a place, or `None` when it rests or is full.
+    pub(crate) fn take(self: &Arc<Self>, now: Moment, lease: Duration) -> Option<Held> {
+        let mut state = self.state.lock();
+        let place = state.places.take()?;
+        let Some(pass) = state.breaker.admit(now, &limits(lease)) else {
+            state.places.give(place);
+            return None;
+        };
+        drop(state);
+        Some(Held::new(Arc::clone(self), pass, place, lease))
+    }
+
+    /// A pass and a place whatever the breaker says; `None` only when it is full.
+    pub(crate) fn force(self: &Arc<Self>, now: Moment, lease: Duration) -> Option<Held> {
+        let mut state = self.state.lock();
+        let place = state.places.take()?;
+        let pass = state.breaker.force(now, &limits(lease));
+        drop(state);
+        Some(Held::new(Arc::clone(self), pass, place, lease))
+    }
+
+    /// Settles what was held.
+    pub(crate) fn settle(
+        &self,
+        (pass, place): (Pass, Lease),
+        verdict: Verdict,
+        now: Moment,
+        lease: Duration,
+    ) -> Option<Transition> {
+        if verdict == Verdict::Success {
+            self.answered.store(true, Ordering::Relaxed);
+        }
+        let mut state = self.state.lock();
+        state.places.give(place);
+        state.breaker.note(pass, verdict, now, &limits(lease), &mut ThreadDice)
+    }
+
+    /// Gives back what was held, without a verdict.
+    pub(crate) fn release(&self, (pass, place): (Pass, Lease)) {
+        let mut state = self.state.lock();
+        state.places.give(place);
+        state.breaker.release(pass);
+    }
+
+    /// Leaves the target alone until `until`, as it asked.
+    pub(crate) fn rest_until(&self, until: Moment) {
+        self.state.lock().breaker.rest_until(until);
+    }
+}
+
+/// The breaker's limits, for attempts that may take `lease`.
+fn limits(lease: Duration) -> Limits {
+    Limits { probe_lease: lease, ..Limits::default() }
+}

@@ -1,0 +1,110 @@
+//! Chooses who answers next, and takes what that target lends: a pass of its breaker, a place
+//! among its calls.
+//!
+//! The choice is `backstay_decide::tiers::pick`, a pure function; this stage lays out the
+//! candidates for it and arms the one it picks. Nothing of a target is held while the call waits.
+
+mod direct;
+mod guard;
+mod health;
+mod next;
+
+use std::sync::Arc;
+
+use crate::attempt::adapter::Outgoing;
+use crate::attempt::stream::StreamTimers;
+use crate::contract::Contract;
+use crate::engine::Engine;
+use crate::policy::Target;
+
+pub(crate) use direct::direct;
+pub use guard::Held;
+pub use health::Health;
+pub(crate) use health::TargetHealth;
+pub(crate) use next::{Halt, Step, live_elsewhere, next};
+
+/// One target on a call's list.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    /// The target.
+    pub target: Arc<Target>,
+    /// Its tier, from 0.
+    pub tier: usize,
+    /// Its state, shared with all calls.
+    pub health: Arc<TargetHealth>,
+    /// Why it cannot serve this call at all; `None`: it can.
+    pub unable: Option<String>,
+    /// Attempts this call made at it.
+    pub tries: u32,
+    /// Re-asks this call made at it.
+    pub reasks: u32,
+    /// Whether this call will not come back to it.
+    pub left: bool,
+}
+
+/// One attempt, ready to go. A second, hedged one joins it in a later version.
+#[derive(Debug)]
+pub(crate) struct Shot {
+    /// The first, and so far only, request.
+    pub first: Armed,
+}
+
+/// A target with everything needed to call it. Dropping it settles all it holds.
+#[derive(Debug)]
+pub(crate) struct Armed {
+    /// Its place on the call's list.
+    pub index: usize,
+    /// The target.
+    pub target: Arc<Target>,
+    /// Its tier, from 1.
+    pub tier: u32,
+    /// The breaker's pass and the concurrency lease.
+    pub held: Held,
+    /// The request.
+    pub request: Outgoing,
+    /// The limits, cut to the deadline. `sent` is set when the request goes out.
+    pub timers: backstay_decide::timers::Timers,
+}
+
+impl Armed {
+    /// The timers of a stream whose request goes out now.
+    pub(crate) fn stream_timers(&self) -> StreamTimers {
+        StreamTimers {
+            sent: tokio::time::Instant::now(),
+            first_token: self.timers.first_token,
+            gap: self.timers.gap,
+            total: self.timers.total,
+        }
+    }
+}
+
+/// The call's list: every target of its route, tier by tier, with what speaks against it.
+pub(crate) fn list(engine: &Engine, contract: &Contract) -> Vec<Stop> {
+    let tiers = contract.route.tiers.iter().enumerate();
+    tiers
+        .flat_map(|(tier, targets)| targets.iter().map(move |target| (tier, target)))
+        .map(|(tier, target)| Stop {
+            health: engine.health().of(target, &contract.model),
+            unable: unable(contract, target),
+            target: Arc::clone(target),
+            tier,
+            tries: 0,
+            reasks: 0,
+            left: false,
+        })
+        .collect()
+}
+
+/// Why `target` cannot serve this contract: its window, its byte limit, its credentials.
+fn unable(contract: &Contract, target: &Target) -> Option<String> {
+    if let Some(window) = target.context_tokens
+        && let Err(over) = contract.fits(window)
+    {
+        return Some(format!("{over} (window {window} less a tenth)"));
+    }
+    let (bytes, most) = (contract.ask.body.len() as u64, target.max_request_bytes);
+    if most > 0 && bytes > most {
+        return Some(format!("{bytes} bytes are more than the {most} it takes"));
+    }
+    None
+}

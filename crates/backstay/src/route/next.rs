@@ -1,0 +1,186 @@
+//! The step that follows: try a target, rest, or end.
+
+use std::time::Duration;
+
+use backstay_decide::tiers::{self, Candidate, Pick, Rule};
+use backstay_decide::timers::{Room, Timers};
+use backstay_decide::{Local, Moment};
+
+use super::{Armed, Held, Shot, Stop};
+use crate::attempt::adapter::{self, Turned};
+use crate::call::{Call, Plan};
+use crate::clock::ThreadDice;
+use crate::fault::CallError;
+
+/// What the spine does next.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Make this attempt.
+    Try(Box<Shot>),
+    /// Wait, holding nothing but the seat.
+    Rest(Moment),
+    /// The call is over.
+    End(Halt),
+}
+
+/// How the call is over.
+#[derive(Debug)]
+pub(crate) enum Halt {
+    /// As the call's plan says: an answer, a last resort, a failure.
+    Planned,
+    /// No target can take it, or the request cannot be built.
+    Failed(CallError),
+}
+
+/// Slack of a probe's lease over the attempt's total limit.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Most a call waits at a time for a busy target before it looks again.
+const BUSY_LOOK: Duration = Duration::from_millis(20);
+
+/// Decides the next step of `call`.
+pub(crate) fn next(call: &mut Call) -> Step {
+    let now = call.engine.now();
+    let rule = match call.plan {
+        Plan::Over => return Step::End(Halt::Planned),
+        Plan::Again { until } if now < until => {
+            call.waits("before the next try", until.since(now));
+            return Step::Rest(until);
+        }
+        Plan::Again { .. } | Plan::Stay => Rule::Again,
+        Plan::Start | Plan::Elsewhere => Rule::Elsewhere,
+    };
+    match choose(call, rule, now) {
+        Pick::Target(index) => arm(call, index, now, Admission::Ordinary),
+        Pick::Forced(index) => arm(call, index, now, Admission::Forced),
+        Pick::WaitUntil(until) => {
+            call.waits("until a target may be called again", until.since(now));
+            Step::Rest(until)
+        }
+        Pick::Nothing => nothing(call, now),
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Admission {
+    Ordinary,
+    Forced,
+}
+
+fn choose(call: &Call, rule: Rule, now: Moment) -> Pick {
+    let candidates: Vec<Candidate> = call.stops.iter().map(|stop| candidate(stop, now)).collect();
+    let ask = tiers::Ask {
+        after: call.current,
+        rule,
+        now,
+        deadline: call.contract.models_until(),
+        min_attempt: call.contract.min_attempt(),
+        last_resort: call.last_resort(),
+    };
+    tiers::pick(&candidates, &ask, &mut ThreadDice)
+}
+
+fn candidate(stop: &Stop, now: Moment) -> Candidate {
+    let stand = stop.health.stand(now);
+    let busy = (!stand.has_room).then(|| now.plus(BUSY_LOOK));
+    Candidate {
+        tier: stop.tier,
+        tries: stop.tries,
+        resting_until: stand.resting_until.max(busy),
+        able: stop.unable.is_none(),
+        in_flight: stand.in_flight,
+        left_for_good: stop.left,
+    }
+}
+
+/// Live, able targets this call has not tried, without the one it is at.
+pub(crate) fn live_elsewhere(call: &Call, now: Moment) -> u32 {
+    let live = |(index, stop): &(usize, &Stop)| {
+        Some(*index) != call.current && candidate(stop, now).is_untried_and_live(now)
+    };
+    u32::try_from(call.stops.iter().enumerate().filter(live).count()).unwrap_or(u32::MAX)
+}
+
+fn arm(call: &mut Call, index: usize, now: Moment, admission: Admission) -> Step {
+    let moved = call.current != Some(index);
+    if moved {
+        call.turn_to(index);
+    }
+    let Some(stop) = call.stops.get(index) else {
+        return Step::End(Halt::Failed(CallError::local(Local::Internal, "no such target")));
+    };
+    let Some(timers) = cut(call, stop, now) else { return late(call, now) };
+    let lease = timers.total + GRACE;
+    let held = match admission {
+        Admission::Ordinary => stop.health.take(now, lease),
+        Admission::Forced => stop.health.force(now, lease),
+    };
+    // Somebody was quicker between the look and the grip: look again.
+    let Some(held) = held else { return Step::Rest(now.plus(BUSY_LOOK)) };
+    shoot(call, index, held, timers)
+}
+
+fn shoot(call: &mut Call, index: usize, held: Held, timers: Timers) -> Step {
+    let Some(stop) = call.stops.get(index) else {
+        return Step::End(Halt::Failed(CallError::local(Local::Internal, "no such target")));
+    };
+    let turned = Turned { cap: call.cap, reask: &call.reask, key: stop.health.next_key() };
+    let target = std::sync::Arc::clone(&stop.target);
+    let tier = u32::try_from(stop.tier).unwrap_or(u32::MAX).saturating_add(1);
+    let request = match adapter::build(&call.contract, &target, turned) {
+        Ok(request) => request,
+        Err(error) => return Step::End(Halt::Failed(error)),
+    };
+    let armed = Armed { index, target, tier, held, request, timers };
+    call.sending(&armed);
+    Step::Try(Box::new(Shot { first: armed }))
+}
+
+/// The route's timers, cut to the deadline and to what untried tiers are kept.
+fn cut(call: &Call, stop: &Stop, now: Moment) -> Option<Timers> {
+    let wanted = call.contract.route.timeouts;
+    let timers = Timers {
+        connect: wanted.connect,
+        first_token: wanted.first_token,
+        gap: wanted.gap,
+        total: wanted.total,
+    };
+    timers.cut(Room {
+        left: now.until(call.contract.models_until()),
+        deadline: call.contract.deadline.total,
+        untried: live_elsewhere(call, now),
+        start: stop.health.start(),
+        min_attempt: call.contract.min_attempt(),
+    })
+}
+
+fn late(call: &mut Call, now: Moment) -> Step {
+    let left = now.until(call.contract.models_until());
+    let note = format!("{left:?} are left of the deadline: too little for another attempt");
+    call.ends_without_target(Local::DeadlineExceeded, note);
+    Step::End(Halt::Planned)
+}
+
+/// No target can be called: because none is able, or because all rest for too long.
+fn nothing(call: &mut Call, now: Moment) -> Step {
+    let unable = |stop: &Stop| {
+        stop.unable.as_ref().map(|why| format!("{}: {why}", stop.target.id))
+    };
+    let reasons: Vec<String> = call.stops.iter().filter_map(unable).collect();
+    if reasons.len() == call.stops.len() {
+        let note = format!("no target takes a request of this size: {}", reasons.join("; "));
+        call.ends_without_target(Local::OverBudget, note);
+        return Step::End(Halt::Planned);
+    }
+    let resting = |stop: &Stop| {
+        let until = stop.health.stand(now).resting_until?;
+        Some(format!("{} rests for {:.1?} more", stop.target.id, until.since(now)))
+    };
+    let rests: Vec<String> = call.stops.iter().filter_map(resting).collect();
+    let note = match rests.as_slice() {
+        [] => "no target is left to ask".to_owned(),
+        rests => format!("no target is left to ask: {}", rests.join("; ")),
+    };
+    call.ends_without_target(Local::NoTarget, note);
+    Step::End(Halt::Planned)
+}
