@@ -362,7 +362,14 @@ mod tests {
 
     #[test]
     fn every_shape_gives_up_its_words() {
-        let rows: &[(&str, Option<&str>, Option<&str>, Option<&str>, &str)] = &[
+        type Row = (
+            &'static str,
+            Option<&'static str>,
+            Option<&'static str>,
+            Option<&'static str>,
+            &'static str,
+        );
+        let rows: &[Row] = &[
             (
                 r#"{"error":{"message":"m","type":"t","code":"c","param":"p"}}"#,
                 Some("t"),

@@ -65,12 +65,12 @@ impl Scanned {
                 }
             }
         }
-        self.finish(body, edits, &mut out, Tail { from, last_kept });
+        self.finish(body, edits, &mut out, &Tail { from, last_kept });
         out
     }
 
     /// Ends the members: drops what was removed behind the last kept one, appends what is new.
-    fn finish(&self, body: &[u8], edits: &[Edit], out: &mut Vec<u8>, tail: Tail) {
+    fn finish(&self, body: &[u8], edits: &[Edit], out: &mut Vec<u8>, tail: &Tail) {
         let first = self.members.first().map_or(self.object.start + 1, |m| m.start);
         let kept = tail.last_kept.and_then(|index| self.members.get(index));
         push(out, body, tail.from, kept.map_or(first, |m| m.value.end));

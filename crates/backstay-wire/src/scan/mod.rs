@@ -97,7 +97,7 @@ impl Scanned {
     /// # Errors
     /// [`Malformed`] if the value is of another type.
     pub fn string<'b>(&self, body: &'b [u8], key: &str) -> Result<Option<Cow<'b, str>>, Malformed> {
-        self.read(body, key, "a string", |raw| text(raw))
+        self.read(body, key, "a string", text)
     }
 
     /// The boolean under `key`; `None` if the key is absent or null.

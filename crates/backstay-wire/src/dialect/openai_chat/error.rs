@@ -37,6 +37,18 @@ const RULES: &[Rule] = &[
         "invalid_value",
         "decimal_above_max_value",
     ]),
+    // What compatible servers say where `OpenAI` has a code; behind its own rows, before the rest.
+    Rule::of(ContentPolicy).status(&[400]).code(&["content_filter"]),
+    Rule::of(ContentPolicy).status(&[400]).contains(&["content exists risk"]),
+    Rule::of(ContextExceeded).status(&[400, 500]).kind(&["exceed_context_size_error"]),
+    Rule::of(ContextExceeded).status(&[400]).contains(&[
+        "maximum context length",
+        "maximum prompt length",
+        "longer than the maximum model length",
+        "longer than the model's context length",
+    ]),
+    Rule::of(ContextExceeded).status(&[500]).contains(&["context size has been exceeded"]),
+    Rule::of(Overloaded).status(&[498]).code(&["capacity_exceeded"]),
     Rule::of(BadRequest).status(&[400, 422]),
     Rule::of(NotFound).status(&[404]),
     Rule::of(TooLarge).status(&[413]),
@@ -84,5 +96,37 @@ fn kind(status: u16) -> &'static str {
         503 | 529 => "service_unavailable_error",
         400..=499 => "invalid_request_error",
         _ => "server_error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::ErrorClass;
+
+    #[test]
+    fn compatible_servers_are_understood_where_their_words_are_plain() {
+        let rows: &[(u16, &str, ErrorClass)] = &[
+            (400, r#"{"error":{"code":"content_filter","type":null}}"#, ContentPolicy),
+            (400, r#"{"error":{"message":"Content Exists Risk"}}"#, ContentPolicy),
+            (
+                400,
+                r#"{"object":"error","message":"This model's maximum context length is 8 tokens."}"#,
+                ContextExceeded,
+            ),
+            (500, r#"{"error":{"message":"Context size has been exceeded."}}"#, ContextExceeded),
+            (400, r#"{"error":{"type":"exceed_context_size_error"}}"#, ContextExceeded),
+            (498, r#"{"error":{"code":"capacity_exceeded"}}"#, Overloaded),
+            (200, r#"{"error":{"message":"maximum context length"}}"#, ContextExceeded),
+            (
+                400,
+                r#"{"error":{"code":"invalid_value","message":"maximum context length"}}"#,
+                BadRequest,
+            ),
+            (200, r#"{"error":{"type":"insufficient_quota"}}"#, QuotaExhausted),
+        ];
+        for (status, body, class) in rows {
+            assert_eq!(read(*status, body.as_bytes()).class, *class, "{status} {body}");
+        }
     }
 }

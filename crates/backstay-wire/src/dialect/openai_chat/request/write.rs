@@ -180,8 +180,7 @@ impl Writer {
             }
             Part::Other(value) if self.is_own() => message.say_other(value),
             Part::Other(value) => {
-                let kind = value.get("type").and_then(Value::as_str).unwrap_or("without a type");
-                self.lose(path, &format!("a block of kind {kind} cannot be said; dropped"));
+                self.lose(path, &format!("{} cannot be said; dropped", foreign_name(value)));
                 Slot::Nowhere
             }
             Part::Image { .. } => {
@@ -366,6 +365,17 @@ impl Message {
         merge(&mut json, Value::Object(self.fields));
         json
     }
+}
+
+/// What a part is that another dialect kept aside, in words for the log.
+fn foreign_name(value: &Value) -> String {
+    let fields = value.get(PART_FIELDS).or_else(|| value.get(MESSAGE_FIELDS));
+    if let Some(Value::Object(fields)) = fields {
+        let keys: Vec<&str> = fields.keys().map(String::as_str).collect();
+        return format!("field {}", keys.join(", "));
+    }
+    let kind = value.get("type").and_then(Value::as_str).unwrap_or("without a type");
+    format!("a block of kind {kind}")
 }
 
 /// One plain text is a string, as every server reads it; anything else is a list of parts.

@@ -39,7 +39,7 @@ struct Chunk<'a> {
     choices: &'a [Choice<'a>],
     /// Null in every chunk but the last where usage was asked for, else left out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<Option<Value>>,
+    usage: Option<Value>,
 }
 
 #[derive(Serialize)]
@@ -204,7 +204,7 @@ impl Writer {
             created: 0,
             model: &self.model,
             choices,
-            usage: (self.usage_event == UsageEvent::Send).then_some(usage),
+            usage: (self.usage_event == UsageEvent::Send).then(|| usage.unwrap_or(Value::Null)),
         };
         out.extend_from_slice(b"data: ");
         // Writing these types to memory cannot fail; if it ever did, the line would be cut and the
