@@ -111,6 +111,14 @@ mod tests {
 
     proptest! {
         #[test]
+        fn three_quarters_are_exact_for_every_window(need: u64, window: u64) {
+            let near = u128::from(need) > u128::from(window) * 3 / 4;
+            prop_assert_eq!(wants_better_count(need, window), near);
+            let edge = u64::try_from(u128::from(window) * 3 / 4).unwrap();
+            prop_assert!(!wants_better_count(edge, window) && wants_better_count(edge + 1, window));
+        }
+
+        #[test]
         fn what_is_allowed_is_the_window_less_the_margin_rounded_down(window: u64, thousandths in 0_u32..=1000) {
             let exact = u128::from(window) * u128::from(1000 - thousandths) / 1000;
             prop_assert_eq!(u128::from(Margin::per_mille(thousandths).allowed(window)), exact);

@@ -201,8 +201,27 @@ mod tests {
         let short = Duration::from_secs(5);
         assert_eq!(settle(short, &both), Deadline { total: short, source: Source::Route });
         assert_eq!(settle(ROUTE, &Asked::default()).source, Source::Route);
+        let first_of_two = asked(&[("x-stainless-timeout", "8"), ("grpc-timeout", "8S")]);
+        assert_eq!(first_of_two.deadline, Some((Source::Grpc, Duration::from_secs(8))));
         let tie = asked(&[("grpc-timeout", "30S")]);
         assert_eq!(settle(ROUTE, &tie).source, Source::Route);
+    }
+
+    #[test]
+    fn grpc_units_reach_from_hours_to_nanoseconds() {
+        let rows = [
+            ("2H", Duration::from_hours(2)),
+            ("3M", Duration::from_mins(3)),
+            ("4S", Duration::from_secs(4)),
+            ("5m", Duration::from_millis(5)),
+            ("6u", Duration::from_micros(6)),
+            ("99999999n", Duration::from_nanos(99_999_999)),
+            ("99999999H", Duration::from_hours(99_999_999)),
+        ];
+        for (text, span) in rows {
+            let got = asked(&[("grpc-timeout", text)]).deadline;
+            assert_eq!(got, Some((Source::Grpc, span)), "{text}");
+        }
     }
 
     #[test]
@@ -217,7 +236,7 @@ mod tests {
         ]);
         assert_eq!(odd.deadline, None);
         assert_eq!(odd.ignored, Source::HEADERS);
-        for bad in ["", "5", "S", "5s", "5X", "-5S", "5.5S", "٥S", "S5"] {
+        for bad in ["", "5", "S", "5s", "5X", "-5S", "+5S", "5.5S", "٥S", "S5"] {
             assert_eq!(asked(&[("grpc-timeout", bad)]).deadline, None, "{bad:?}");
         }
         let silent = asked(&[("x-stainless-timeout", "NOT_GIVEN")]);

@@ -243,6 +243,7 @@ mod tests {
         assert_eq!(choose(&all, Ask { last_resort: LastResort::Has, ..FIRST }), Pick::Nothing);
         let tried = [resting(0, 90), Candidate { tries: 1, ..resting(1, 60) }];
         assert_eq!(choose(&tried, FIRST), Pick::Nothing);
+        assert_eq!(choose(&all, Ask { now: at(29), ..FIRST }), Pick::Forced(1));
         assert_eq!(choose(&all, Ask { now: at(30), ..FIRST }), Pick::Nothing);
         assert_eq!(first_back(&all, at(10)), Some((1, at(60))));
     }

@@ -188,6 +188,12 @@ fn a_forced_call_probes_early_and_may_close_the_circuit() {
     assert_eq!(change, Some(Transition::Closed));
     assert_eq!(breaker.note(forced, Verdict::Failure, at(8), &limits(), &mut even()), None);
     assert!(!Breaker::new().force(at(0), &limits()).is_probe());
+
+    // Once the first probe's lease is over, a forced call is a new probe and voids it.
+    let mut breaker = opened(at(0));
+    let lost = breaker.force(at(5), &limits());
+    let _next = breaker.force(at(65), &limits());
+    assert_eq!(breaker.note(lost, Verdict::Success, at(66), &limits(), &mut even()), None);
 }
 
 #[test]

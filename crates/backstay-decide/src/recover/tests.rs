@@ -206,6 +206,9 @@ fn the_last_attempt_is_kept_for_a_tier_that_was_not_tried() {
         let decision = decide(&last(fault), &mut Scripted(vec![0.25]));
         let want = Decision { next: Next::Elsewhere, why: Why::LastAttemptKept };
         assert_eq!(decision, want, "{fault}");
+        let silent = Facts { fault: Fault::NoFirstToken, ..last(fault) };
+        let own_reason = decide(&silent, &mut Scripted(vec![])).why;
+        assert!(matches!(own_reason, Why::Rule(_)), "its own reason is kept: {own_reason:?}");
         assert!(!matches!(next(Facts { live_elsewhere: 0, ..last(fault) }), Next::Elsewhere));
     }
 }
@@ -218,6 +221,7 @@ fn spent_attempts_and_a_spent_deadline_say_so() {
     let late = Facts { left: ms(900), live_elsewhere: 1, ..facts(Fault::Auth) };
     let why = Why::Deadline { left: ms(900), needed: ms(1000) };
     assert_eq!(decide(&late, &mut Scripted(vec![])), Decision { next: Next::Fail, why });
+    assert_eq!(next(Facts { left: ms(1000), ..late }), Next::Elsewhere);
     let resort = Facts { last_resort: LastResort::Has, ..late };
     assert_eq!(decide(&resort, &mut Scripted(vec![])).next, Next::LastResort);
 }

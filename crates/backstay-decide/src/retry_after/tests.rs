@@ -155,6 +155,13 @@ fn rfc3339_times_match_known_days() {
         ("26-01-01T00:00:00Z", None),
         ("2026-01-01T00:00:00Zulu", None),
         ("2026-01-01", None),
+        ("2026-+1-01T00:00:00Z", None),
+        ("1970-01-01T00:60:00Z", None),
+        ("1970-01-01T00:00:60Z", Some(60)), // a leap second
+        ("1970-01-01T00:00:61Z", None),
+        ("1970-01-01T00:00:00+24:00", None),
+        ("1970-01-01T00:00:00+00:60", None),
+        ("1970-01-02T00:00:00+23:59", Some(60)),
     ];
     for (text, want) in rows {
         assert_eq!(rfc3339(text), want, "{text}");
@@ -163,13 +170,14 @@ fn rfc3339_times_match_known_days() {
 
 #[test]
 fn a_veto_is_a_word_or_a_negative_push_back() {
-    let rows: [(&[(&str, &str)], Veto); 8] = [
+    let rows: [(&[(&str, &str)], Veto); 9] = [
         (&[], Veto::Absent),
         (&[("x-should-retry", "true")], Veto::Absent),
         (&[("x-should-retry", "maybe")], Veto::Absent),
         (&[("x-should-retry", "false")], Veto::Given),
         (&[("x-should-retry", " False ")], Veto::Given),
         (&[("grpc-retry-pushback-ms", "1500")], Veto::Absent),
+        (&[("grpc-retry-pushback-ms", "0")], Veto::Absent),
         (&[("grpc-retry-pushback-ms", "-1")], Veto::Given),
         (&[("grpc-retry-pushback-ms", "soon")], Veto::Given),
     ];
