@@ -358,7 +358,7 @@ fn blocks_open_and_close_in_order_and_the_end_comes_once() {
     );
     let found = events(&body);
     let first: Value = serde_json::from_slice(&found[0].data).unwrap();
-    assert_eq!(first["message"]["model"], "real");
+    assert_eq!(first["message"]["model"], "asked");
     let last: Value = serde_json::from_slice(&found[15].data).unwrap();
     assert_eq!(last["delta"]["stop_reason"], "tool_use");
     assert_eq!(
@@ -377,7 +377,20 @@ fn input_tokens_that_come_first_stand_in_the_start() {
     ]);
     let first: Value = serde_json::from_slice(&events(&body)[0].data).unwrap();
     assert_eq!(first["message"]["usage"], json!({"input_tokens": 25, "output_tokens": 1}));
-    assert_eq!(first["message"]["model"], "asked");
+}
+
+#[test]
+fn a_stream_without_an_asked_name_is_named_after_the_model_that_answers() {
+    let mut writer = Dialect::Anthropic.stream_writer("", UsageEvent::Send);
+    let mut out = Vec::new();
+    writer.write(&Delta::Start { id: "c1".into(), model: "real".into() }, &mut out);
+    assert_eq!(out, b"", "the start waits for something to be said");
+    writer.write(&Delta::Text("a".into()), &mut out);
+    let first: Value = serde_json::from_slice(&events(&out)[0].data).unwrap();
+    assert_eq!(
+        (&first["message"]["model"], &first["message"]["id"]),
+        (&json!("real"), &json!("c1"))
+    );
 }
 
 #[test]

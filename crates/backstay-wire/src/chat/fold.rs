@@ -75,6 +75,8 @@ const MAX_BYTES: usize = 16 << 20;
 const PART_COST: usize = 64;
 /// Distinct unknown elements that are kept; one alert needs no more.
 const MAX_UNKNOWN: usize = 64;
+/// The longest name of one, in bytes.
+const MAX_UNKNOWN_NAME: usize = 200;
 
 impl Default for Fold {
     fn default() -> Self {
@@ -307,6 +309,7 @@ impl Fold {
     }
 
     fn note(&mut self, what: &str) {
+        let what = what.get(..what.floor_char_boundary(MAX_UNKNOWN_NAME)).unwrap_or_default();
         if self.unknown.len() < MAX_UNKNOWN && !self.unknown.iter().any(|known| known == what) {
             self.unknown.push(what.to_owned());
         }

@@ -43,6 +43,11 @@ pub(crate) fn is_known_other(kind: &str) -> bool {
     KNOWN.contains(&kind)
 }
 
+/// A provider's word, short enough for a log: at most 100 bytes.
+pub(crate) fn short(word: &str) -> &str {
+    word.get(..word.floor_char_boundary(100)).unwrap_or_default()
+}
+
 #[derive(Deserialize)]
 struct Typed<'a> {
     #[serde(rename = "type", borrow)]
@@ -198,10 +203,24 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(text: &'a str, path: &str) -> Result
     serde_json::from_str(text).map_err(|error| Malformed::new(path, reason(&error)))
 }
 
-/// What serde found, without its position: that counts from the inner text, not from the body.
+/// Parses a whole body or event.
+pub(crate) fn parse_whole<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Malformed> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        // A position in the body helps; serde's words on its grammar quote nothing.
+        let note = if error.is_data() { reason(&error) } else { format!("not JSON: {error}") };
+        Malformed::new("", note)
+    })
+}
+
+/// What is wrong, without the position, which counts from the inner text, and without the value
+/// that was found, which may be a prompt.
 fn reason(error: &serde_json::Error) -> String {
     let told = error.to_string();
-    told.split_once(" at line ").map_or_else(|| told.clone(), |(what, _)| what.to_owned())
+    let what = told.rsplit_once(" at line ").map_or(told.as_str(), |(what, _)| what);
+    match what.rsplit_once(", expected ") {
+        Some((_, expected)) => format!("expected {expected}"),
+        None => what.replacen("missing field", "Field required:", 1),
+    }
 }
 
 /// A block as it is written. A known name among its further fields would be written twice; the

@@ -4,11 +4,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::block::{self, Block, Input};
+use super::block::{self, Block, Input, parse_whole};
 use super::error;
 use super::usage::{self, Counters};
 use crate::chat::{Choice, Finish, Loss, Part, Reply};
 use crate::dialect::{Malformed, ReadFault, Written, is_error_body};
+
+/// The most unknown elements listed of one reply.
+const MAX_UNKNOWN: usize = 32;
 
 #[derive(Deserialize)]
 struct Body<'a> {
@@ -36,15 +39,14 @@ struct Signs {
 
 /// Reads a whole reply.
 pub(crate) fn read(body: &[u8]) -> Result<Reply, ReadFault> {
-    let no_json = |error: serde_json::Error| Malformed::new("", format!("no reply: {error}"));
-    let signs: Signs = serde_json::from_slice(body).map_err(no_json)?;
+    let signs: Signs = parse_whole(body)?;
     if !signs.error.is_null() || signs.r#type == "error" {
-        let whole: Value = serde_json::from_slice(body).map_err(no_json)?;
+        let whole: Value = parse_whole(body)?;
         if is_error_body(&whole) {
             return Err(ReadFault::Failure(error::read_in_band(&whole)));
         }
     }
-    let body: Body<'_> = serde_json::from_slice(body).map_err(no_json)?;
+    let body: Body<'_> = parse_whole(body)?;
     if body.content.is_none() && body.stop_reason.is_null() {
         return Err(Malformed::new("", "no reply: neither content nor stop_reason").into());
     }
@@ -76,8 +78,8 @@ fn read_content(content: &RawValue, unknown: &mut Vec<String>) -> Result<Vec<Par
     for part in &parts {
         let Part::Other(value) = part else { continue };
         let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
-        if !block::is_known_other(kind) {
-            unknown.push(format!("content block: {kind}"));
+        if !block::is_known_other(kind) && unknown.len() < MAX_UNKNOWN {
+            unknown.push(format!("content block: {}", block::short(kind)));
         }
     }
     Ok(parts)
@@ -95,7 +97,7 @@ pub(crate) fn word(value: &Value) -> Option<String> {
 /// Says which finish is not known, so that it raises an alert.
 pub(crate) fn note_finish(finish: Finish, word: Option<&str>, unknown: &mut Vec<String>) {
     if let (Finish::Unknown, Some(word)) = (finish, word) {
-        unknown.push(format!("stop_reason: {word}"));
+        unknown.push(format!("stop_reason: {}", block::short(word)));
     }
 }
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::super::block::{self, Fields, PART_FIELDS, parse};
+use super::super::block::{self, Fields, PART_FIELDS, parse, parse_whole};
 use crate::chat::{Chat, Format, Part, Role, Tool, ToolChoice, Turn};
 use crate::dialect::{Dialect, Malformed};
 
@@ -13,8 +13,7 @@ const SCHEMA_NAME: &str = "reply";
 
 /// Reads a request.
 pub(crate) fn read(body: &[u8]) -> Result<Chat, Malformed> {
-    let fields: Fields<'_> = serde_json::from_slice(body)
-        .map_err(|error| Malformed::new("", format!("the body is no JSON object: {error}")))?;
+    let fields: Fields<'_> = parse_whole(body)?;
     let mut chat = Chat { source: Some(Dialect::Anthropic), ..Chat::default() };
     let mut seen = Seen::default();
     for (name, raw) in &fields.0 {

@@ -216,6 +216,7 @@ impl Conversation {
             return None;
         }
         let kind = value.get("type").and_then(Value::as_str).unwrap_or("without a type");
+        let kind = block::short(kind);
         self.lose(path, &format!("a part of kind {kind} cannot be said; dropped"));
         None
     }

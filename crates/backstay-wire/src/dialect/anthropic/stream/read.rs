@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::block::{self, Text, ToolUseBlock, parse};
+use super::super::block::{self, Text, ToolUseBlock, parse, parse_whole};
 use super::super::error;
 use super::super::reply::{explanation, finish_of, note_finish, word};
 use super::super::usage::Counters;
@@ -109,15 +109,13 @@ impl Reader {
             out.push(Delta::Alive);
             return Ok(());
         }
-        let wire: Wire<'_> = match serde_json::from_slice(data) {
+        let wire: Wire<'_> = match parse_whole(data) {
             Ok(wire) => wire,
             Err(_) if event.name == "error" => {
                 out.push(Delta::Error(error::read(200, data)));
                 return Ok(());
             }
-            Err(fault) => {
-                return Err(Malformed::new("", format!("not an event of this dialect: {fault}")));
-            }
+            Err(fault) => return Err(fault),
         };
         let kind = wire.kind.as_ref().map_or(event.name.as_str(), |kind| kind.0.as_ref());
         if kind == "error" || event.name == "error" || wire.error.is_some() {
@@ -146,7 +144,7 @@ impl Reader {
             }
             "" => Err(Malformed::new("/type", "Field required: the kind of the event")),
             other => {
-                out.push(Delta::Unknown(format!("event: {other}")));
+                out.push(Delta::Unknown(format!("event: {}", block::short(other))));
                 Ok(())
             }
         }
@@ -223,7 +221,7 @@ impl Reader {
                 Open::Other
             }
             other => {
-                out.push(Delta::Unknown(format!("content block: {other}")));
+                out.push(Delta::Unknown(format!("content block: {}", block::short(other))));
                 Open::Other
             }
         };
@@ -259,7 +257,7 @@ impl Reader {
                 fragment.map(|fragment| Delta::ToolArguments { index, fragment })
             }
             "citations_delta" => None,
-            other => Some(Delta::Unknown(format!("content delta: {other}"))),
+            other => Some(Delta::Unknown(format!("content delta: {}", block::short(other)))),
         };
         out.push(delta.unwrap_or(Delta::Alive));
         Ok(())

@@ -80,7 +80,7 @@ enum Piece<'a> {
 }
 
 impl Writer {
-    /// A writer; `model` is named until the reply names one.
+    /// A writer; `model` is named in the stream, or if it is empty what the reply names.
     pub(crate) fn new(model: &str) -> Self {
         Self {
             id: String::new(),
@@ -146,7 +146,7 @@ impl Writer {
         match delta {
             Delta::Start { id, model } => {
                 id.clone_into(&mut self.id);
-                if !model.is_empty() {
+                if self.model.is_empty() {
                     model.clone_into(&mut self.model);
                 }
             }
