@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::content::Content;
 use crate::dice::digest;
 
 /// Which provider the mock plays.
@@ -132,7 +133,7 @@ struct Message<'a> {
     #[serde(borrow)]
     role: Cow<'a, str>,
     #[serde(borrow)]
-    content: Option<&'a RawValue>,
+    content: Option<Content<'a>>,
 }
 
 impl Ask {
@@ -268,19 +269,12 @@ fn user_text(message: &Message<'_>) -> Option<String> {
     if message.role != "user" {
         return None;
     }
-    let raw = message.content?.get();
-    if raw.starts_with('"') {
-        return serde_json::from_str(raw).ok();
-    }
-    let parts: Vec<Value> = serde_json::from_str(raw).ok()?;
-    let texts: Vec<&str> =
-        parts.iter().filter_map(|part| part.get("text").and_then(Value::as_str)).collect();
-    (!texts.is_empty()).then(|| texts.join("\n"))
+    message.content.as_ref()?.text()
 }
 
 fn is_tool_result(message: &Message<'_>) -> bool {
     // Anthropic has no role for it: a tool's result is a block in a user message.
-    message.role == "tool" || message.content.is_some_and(|c| c.get().contains("\"tool_result\""))
+    message.role == "tool" || message.content.as_ref().is_some_and(Content::has_tool_result)
 }
 
 fn embed(body: &Body<'_>) -> Embed {

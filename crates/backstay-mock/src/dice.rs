@@ -50,13 +50,14 @@ impl Dice {
 pub(crate) fn digest(bytes: &[u8]) -> u64 {
     const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut lanes = [1_u64, 2, 3, 4].map(|lane| lane.wrapping_mul(MIX));
-    for block in bytes.chunks(32) {
-        for (lane, word) in lanes.iter_mut().zip(block.chunks(8)) {
-            let mut whole = [0; 8];
-            for (to, from) in whole.iter_mut().zip(word) {
-                *to = *from;
-            }
-            *lane = (lane.rotate_left(29) ^ u64::from_le_bytes(whole)).wrapping_mul(MIX);
+    let (blocks, rest) = bytes.as_chunks::<32>();
+    let mut last = [0; 32];
+    for (to, from) in last.iter_mut().zip(rest) {
+        *to = *from;
+    }
+    for block in blocks.iter().chain(std::iter::once(&last)) {
+        for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<8>().0) {
+            *lane = (lane.rotate_left(29) ^ u64::from_le_bytes(*word)).wrapping_mul(MIX);
         }
     }
     let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);

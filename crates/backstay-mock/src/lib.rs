@@ -20,6 +20,7 @@
 mod ask;
 mod behaviour;
 mod clock;
+mod content;
 mod control;
 mod damage;
 mod dialect;
