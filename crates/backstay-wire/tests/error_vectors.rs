@@ -1,5 +1,11 @@
 //! The error vectors of the providers' contract table, and error bodies from public reports.
 
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its own functions too"
+)]
+
 use std::path::{Path, PathBuf};
 
 use backstay_wire::Dialect;

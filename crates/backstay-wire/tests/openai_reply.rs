@@ -1,5 +1,7 @@
 //! Whole replies of `OpenAI` Chat Completions.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
+
 use backstay_wire::chat::{Choice, Part, Reply, Usage};
 use backstay_wire::dialect::{Dialect, ReadFault};
 use backstay_wire::{ErrorClass, Finish};
@@ -219,6 +221,20 @@ fn fields_of_odd_types_and_repeated_keys_do_not_spoil_a_reply() {
 }
 
 #[test]
+fn fields_that_hold_nothing_say_nothing() {
+    // Every unused field sent empty, as one server does.
+    let message = json!({
+        "content": "4", "refusal": "", "tool_calls": null, "annotations": null,
+        "audio": { "data": "", "expires_at": 0 }, "function_call": { "arguments": "", "name": "" },
+    });
+    let body = json!({ "choices": [{ "message": message, "finish_reason": "" }] });
+    let reply = read(&body);
+    assert_eq!(reply.choices[0].parts, [Part::Text("4".to_owned())]);
+    assert_eq!((reply.choices[0].finish, &reply.choices[0].finish_word), (Finish::Unknown, &None));
+    assert_eq!(reply.unknown, Vec::<String>::new());
+}
+
+#[test]
 fn all_choices_are_read() {
     let choice = |text: &str| json!({ "message": { "content": text }, "finish_reason": "stop" });
     let reply = read(&json!({ "choices": [choice("a"), choice("b")] }));
@@ -281,6 +297,9 @@ fn what_the_dialect_cannot_say_is_a_loss_and_a_refusal_stays_a_refusal() {
     assert_eq!(message["refusal"], "the model declined to answer");
     assert_eq!(message["content"], Value::Null);
     assert_eq!(read(&refused).choices[0].finish, Finish::Refused);
+
+    let wordless = write(&said(Finish::Refused, vec![Part::Refusal(String::new())]));
+    assert_eq!(wordless, refused);
 
     let odd = said(
         Finish::Complete,

@@ -1,5 +1,7 @@
 //! Requests of `OpenAI` Chat Completions.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
+
 use backstay_wire::chat::{Chat, Format, ImageSource, Loss, Part, Role, Tool, ToolChoice, Turn};
 use backstay_wire::dialect::{CapField, Dialect, Malformed};
 use serde_json::{Map, Value, json};
@@ -130,8 +132,20 @@ fn the_neutral_form_holds_what_both_dialects_have() {
         }
     );
     let roles: Vec<_> = chat.turns.iter().map(|t| t.role).collect();
-    use Role::{Assistant, System, Tool, User};
-    assert_eq!(roles, [User, Assistant, Tool, Tool, System, Assistant, Assistant, Tool, User]);
+    assert_eq!(
+        roles,
+        [
+            Role::User,
+            Role::Assistant,
+            Role::Tool,
+            Role::Tool,
+            Role::System,
+            Role::Assistant,
+            Role::Assistant,
+            Role::Tool,
+            Role::User
+        ]
+    );
     assert_eq!(
         chat.turns[2].parts,
         [Part::ToolResult { id: "t1".to_owned(), parts: vec![text("a cat")], failed: false }]
@@ -208,10 +222,19 @@ fn the_cap_is_written_under_the_name_the_provider_knows() {
     assert_eq!(CapField::of(&scanned("{}")), None);
 }
 
+type FaultRow = (Value, &'static str, &'static str);
+
+fn assert_faults(rows: &[FaultRow]) {
+    for (body, path, note) in rows {
+        let fault = fault(body);
+        assert_eq!((fault.path.as_str(), fault.note.as_str()), (*path, *note), "{body}");
+    }
+}
+
 #[test]
-fn a_wrong_type_is_named_by_its_pointer() {
+fn a_wrong_type_in_a_message_is_named_by_its_pointer() {
     let message = |message: Value| json!({ "model": "m", "messages": [{ "role": "user", "content": "" }, message] });
-    let rows: &[(Value, &str, &str)] = &[
+    assert_faults(&[
         (json!({ "messages": [] }), "/model", "expected a string, found nothing"),
         (json!({ "model": 5, "messages": [] }), "/model", "expected a string, found a number"),
         (json!({ "model": "m" }), "/messages", "expected an array, found nothing"),
@@ -258,6 +281,12 @@ fn a_wrong_type_is_named_by_its_pointer() {
             "/messages/1/tool_calls/0/function/name",
             "expected a string, found nothing",
         ),
+    ]);
+}
+
+#[test]
+fn a_wrong_type_of_an_option_is_named_by_its_pointer() {
+    assert_faults(&[
         (
             ask(&json!({ "temperature": "hot" })),
             "/temperature",
@@ -311,11 +340,13 @@ fn a_wrong_type_is_named_by_its_pointer() {
             "expected an object, found a boolean",
         ),
         (json!([]), "", "expected an object, found an array"),
-    ];
-    for (body, path, note) in rows {
-        let fault = fault(body);
-        assert_eq!((fault.path.as_str(), fault.note.as_str()), (*path, *note), "{body}");
-    }
+    ]);
+}
+
+#[test]
+fn a_fault_quotes_no_more_than_a_word() {
+    let body = json!({ "model": "m", "messages": [{ "role": "x".repeat(1_000_000) }] });
+    assert!(fault(&body).note.len() < 200);
 }
 
 #[test]

@@ -49,6 +49,7 @@ const RULES: &[Rule] = &[
     ]),
     Rule::of(ContextExceeded).status(&[500]).contains(&["context size has been exceeded"]),
     Rule::of(Overloaded).status(&[498]).code(&["capacity_exceeded"]),
+    Rule::of(BadRequest).status(&[400]).code(&["json_validate_failed", "tool_use_failed"]),
     Rule::of(BadRequest).status(&[400, 422]),
     Rule::of(NotFound).status(&[404]),
     Rule::of(TooLarge).status(&[413]),
@@ -124,6 +125,7 @@ mod tests {
                 BadRequest,
             ),
             (200, r#"{"error":{"type":"insufficient_quota"}}"#, QuotaExhausted),
+            (200, r#"{"error":{"code":"tool_use_failed","status_code":400}}"#, BadRequest),
         ];
         for (status, body, class) in rows {
             assert_eq!(read(*status, body.as_bytes()).class, *class, "{status} {body}");

@@ -230,7 +230,7 @@ fn write_choice(index: usize, choice: &Choice, losses: &mut Vec<Loss>) -> Value 
             }
         }
     }
-    if choice.finish == Finish::Refused && refusal.is_none() {
+    if choice.finish == Finish::Refused && refusal.as_ref().is_none_or(String::is_empty) {
         let words = if text.is_empty() { REFUSAL_WITHOUT_WORDS.to_owned() } else { text.clone() };
         refusal = Some(words);
         text.clear();

@@ -166,6 +166,8 @@ impl Choice<'_> {
     pub(super) fn finish_word(&self) -> Option<String> {
         match &self.finish_reason {
             Loose::Null => None,
+            // One server leaves every unused field of its answer empty.
+            Loose::Text(word) if word.is_empty() => None,
             Loose::Text(word) => Some(bounded(word).to_owned()),
             Loose::Whole(number) => Some(number.to_string()),
             Loose::Odd(kind) => Some((*kind).to_owned()),
@@ -181,6 +183,11 @@ impl Said<'_> {
 }
 
 impl<'a> Function<'a> {
+    /// Whether it names nothing: an unused field sent all the same.
+    fn is_blank(&self) -> bool {
+        self.name.text().is_none() && self.arguments().is_empty()
+    }
+
     /// The arguments as JSON text; a server that sends an object instead means the same.
     pub(super) fn arguments(&self) -> Cow<'a, str> {
         let Some(raw) = self.arguments else { return Cow::Borrowed("") };
@@ -228,6 +235,21 @@ pub(super) fn finish_word(finish: Finish, word: Option<&str>) -> Option<&str> {
         Finish::ContentFiltered => Some("content_filter"),
         Finish::Unknown => word,
     }
+}
+
+/// Whether a field holds nothing: null, an empty text, zero, false, or a list or object of such.
+fn is_blank(raw: &str) -> bool {
+    fn holds_nothing(value: &Value) -> bool {
+        match value {
+            Value::Null | Value::Bool(false) => true,
+            Value::Bool(true) => false,
+            Value::Number(number) => number.as_f64() == Some(0.0),
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.iter().all(holds_nothing),
+            Value::Object(map) => map.values().all(holds_nothing),
+        }
+    }
+    raw == "null" || serde_json::from_str(raw).is_ok_and(|value| holds_nothing(&value))
 }
 
 /// A provider's word, cut to a length fit for logs and counters.
@@ -361,13 +383,16 @@ impl<'de: 'a, 'a> Said<'a> {
             "reasoning_content" => self.reasoning_content = map.next_value()?,
             "reasoning" => self.reasoning = map.next_value()?,
             "tool_calls" => self.tool_calls = map.next_value::<Option<_>>()?.unwrap_or_default(),
-            "function_call" => self.function_call = map.next_value()?,
+            "function_call" => {
+                let function = map.next_value::<Option<Function<'a>>>()?;
+                self.function_call = function.filter(|function| !function.is_blank());
+            }
             // Known, and nothing a caller could miss: the reasoning's own structure doubles it.
             "role" | "name" | "reasoning_details" | "obfuscation" => {
                 map.next_value::<IgnoredAny>()?;
             }
             _ => {
-                if !matches!(map.next_value::<&RawValue>()?.get(), "null" | "[]" | "{}" | "\"\"") {
+                if !is_blank(map.next_value::<&RawValue>()?.get()) {
                     self.unknown.push(bounded(key).to_owned());
                 }
             }

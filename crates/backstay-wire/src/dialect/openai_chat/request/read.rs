@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{MESSAGE_FIELDS, PART_FIELDS};
 use crate::chat::{Chat, Format, ImageSource, Part, Role, Tool, ToolChoice, Turn};
 use crate::dialect::openai_chat::fields::{Fields, missing, wrong};
+use crate::dialect::openai_chat::wire::bounded;
 use crate::dialect::{Dialect, Malformed};
 use crate::scan::{MAX_DEPTH, scan};
 
@@ -88,7 +89,7 @@ fn read_message(chat: &mut Chat, mut message: Fields) -> Result<(), Malformed> {
         }
         _ => {
             let roles = "one of system, developer, user, assistant, tool";
-            let note = format!("expected {roles}, found \"{role}\"");
+            let note = format!("expected {roles}, found \"{}\"", bounded(&role));
             return Err(Malformed::new(message.path("role"), note));
         }
     }
