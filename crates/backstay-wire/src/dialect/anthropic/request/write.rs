@@ -144,11 +144,13 @@ fn tool_json(tool: &Tool, chat: &Chat) -> Value {
     if !tool.description.is_empty() {
         json.insert("description".into(), tool.description.as_str().into());
     }
-    json.insert("input_schema".into(), input_schema(&tool.parameters));
+    let foreign = is_foreign(chat.source);
+    let schema = if foreign { input_schema(&tool.parameters) } else { tool.parameters.clone() };
+    json.insert("input_schema".into(), schema);
     if let Some(strict) = tool.strict {
         json.insert("strict".into(), strict.into());
     }
-    if !is_foreign(chat.source) {
+    if !foreign {
         json.extend(tool.extra.clone());
     }
     Value::Object(json)
