@@ -193,13 +193,22 @@ fn dechunk(mut rest: &[u8]) -> (Vec<u8>, bool) {
     }
 }
 
-pub(crate) const PATIENCE: Duration = Duration::from_millis(150);
+/// Longer than any answer takes on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Sends one request and reads its response, giving up after 150 ms of silence.
+/// How long to wait for more: not long where silence is what is expected.
+fn patience(body: &Value) -> Duration {
+    let model = body["model"].as_str().unwrap_or("");
+    let silent =
+        ["silence", "hang-body", "stream-stall"].iter().any(|name| model.starts_with(name));
+    if silent && !model.contains("hold=") { Duration::from_millis(200) } else { PATIENCE }
+}
+
+/// Sends one request and reads its response, giving up when nothing more comes.
 pub(crate) async fn call(mock: &Mock, method: &str, path: &str, body: &Value) -> Seen {
     let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
     let mut socket = open(mock, method, path, &bytes).await;
-    read(&mut socket, PATIENCE).await
+    read(&mut socket, patience(body)).await
 }
 
 /// Sends a chat request in a dialect.
@@ -209,7 +218,7 @@ pub(crate) async fn ask(mock: &Mock, dialect: Dialect, body: &Value) -> Seen {
 
 /// The newest entry of the log, once it has ended.
 pub(crate) async fn newest(mock: &Mock) -> Entry {
-    for _ in 0..200 {
+    for _ in 0..2_000 {
         let entry = mock.log().pop().expect("an entry");
         if entry.end != End::Pending {
             return entry;

@@ -23,6 +23,17 @@ async fn gone_after_hanging_up(mock: &Mock, socket: TcpStream, what: &str) {
     assert!(entry.ended_at_ms.expect("a time") >= entry.at_ms);
 }
 
+/// Waits until the newest call is under way.
+async fn pending(mock: &Mock) {
+    for _ in 0..1_000 {
+        if mock.log().last().is_some_and(|e| e.end == End::Pending) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    panic!("nothing is under way: {:?}", mock.log().pop());
+}
+
 #[tokio::test]
 async fn a_client_that_hangs_up_is_noticed_at_once() {
     let mock = mock().await;
@@ -40,6 +51,7 @@ async fn a_client_that_hangs_up_is_noticed_at_once() {
             let body = streamed(plain(dialect, model)).to_string();
             let mut socket = open(&mock, "POST", path(dialect), body.as_bytes()).await;
             read(&mut socket, Duration::from_millis(30)).await;
+            pending(&mock).await;
             gone_after_hanging_up(&mock, socket, model).await;
         }
     }
@@ -48,7 +60,12 @@ async fn a_client_that_hangs_up_is_noticed_at_once() {
     tokio::io::AsyncWriteExt::write_all(&mut socket, half).await.expect("written");
     tokio::time::sleep(Duration::from_millis(20)).await;
     drop(socket);
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    for _ in 0..1_000 {
+        if mock.log().last().is_some_and(|e| e.behaviour == "unread") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
     let entry = newest(&mock).await;
     assert_eq!((entry.behaviour.as_str(), entry.end), ("unread", End::ClientGone));
 }
@@ -300,7 +317,7 @@ async fn stop_closes_everything_and_calls_under_way_are_cut() {
     let mock = mock().await;
     let body = plain(Dialect::OpenAi, "silence").to_string();
     let mut socket = open(&mock, "POST", "/v1/chat/completions", body.as_bytes()).await;
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    pending(&mock).await;
     tokio::time::timeout(Duration::from_secs(1), mock.stop()).await.expect("it stops");
     assert_eq!(newest(&mock).await.end, End::Cut);
     let seen = read(&mut socket, PATIENCE).await;
