@@ -1,0 +1,183 @@
+//! `[models.NAME]`.
+
+use backstay::policy::{CredentialSource, Pinning, Provider, Structured, Target};
+use jiff::civil::Date;
+
+use super::{Loading, Named, Section};
+use crate::config::file::{File, ModelTable};
+use crate::config::words::StructuredWord;
+
+/// How long before a model's retirement a warning begins, in days.
+const NOTICE_DAYS: i64 = 60;
+
+/// What a provider is asked for.
+enum ModelName {
+    /// Its own name of a model.
+    This(String),
+    /// The name the caller gave.
+    Callers,
+}
+
+impl Loading<'_> {
+    /// One target. `None`: something is wrong, and noted.
+    pub(super) fn target(
+        &mut self,
+        name: &str,
+        table: &ModelTable,
+        file: &File,
+        providers: &Named<Provider>,
+    ) -> Option<Target> {
+        self.plain_name("models", name);
+        for (key, count) in [
+            ("context_tokens", table.context_tokens),
+            ("max_output_tokens", table.max_output_tokens),
+        ] {
+            self.in_range(&["models", name, key], count.unwrap_or(1), 1..=u64::MAX);
+        }
+        let model = self.model_name(name, table);
+        self.lint_retirement(name, table);
+        let path = ["models", name, "provider"];
+        let Some(wanted) = &table.provider else {
+            self.missing(&path, "provider = \"NAME\"");
+            return None;
+        };
+        if !file.providers.contains_key(wanted) && !self.tree.has(&["providers", wanted]) {
+            self.unknown(&path, Section::Providers, wanted, &file.providers);
+        }
+        let provider = providers.get(wanted)?;
+        let model = match model? {
+            ModelName::This(name) => Some(name),
+            ModelName::Callers => None,
+        };
+        let pinning = pinning(table.pinned, model.as_deref(), provider);
+        self.lint_alias(name, model.as_deref(), pinning);
+        Some(Target {
+            id: name.into(),
+            provider: provider.clone(),
+            model,
+            pinning,
+            retires: table.retires.map(|day| day.0),
+            context_tokens: table.context_tokens,
+            max_output_tokens: table.max_output_tokens,
+            structured: match table.structured {
+                StructuredWord::JsonSchema => Structured::JsonSchema,
+                StructuredWord::JsonObject => Structured::JsonObject,
+                StructuredWord::None => Structured::Nothing,
+            },
+            streams: table.streams,
+            max_concurrency: table.max_concurrency,
+            max_request_bytes: table.max_request_bytes,
+        })
+    }
+
+    /// What the provider is asked for. `None`: it is wrong, and noted.
+    fn model_name(&mut self, name: &str, table: &ModelTable) -> Option<ModelName> {
+        let path = ["models", name, "model"];
+        let Some(model) = &table.model else {
+            self.missing(&path, "model = \"…\"");
+            return None;
+        };
+        if model == "*" {
+            return Some(ModelName::Callers);
+        }
+        if model.is_empty() || model.contains('*') || model.chars().any(char::is_control) {
+            let message = "`model` is not the name of a model".into();
+            let help = "the provider's own name, or \"*\" alone for the name the caller gave";
+            self.wrong(&path, "bad-name", message, help);
+            return None;
+        }
+        Some(ModelName::This(model.clone()))
+    }
+
+    fn lint_retirement(&mut self, name: &str, table: &ModelTable) {
+        let Some(day) = table.retires.map(|day| day.0) else { return };
+        let path = ["models", name, "retires"];
+        let left = days(self.outside.today, day);
+        let help = "move its routes to the model that follows it";
+        if left < 0 {
+            let message = format!("`{name}` was retired on {day}");
+            self.doubt(&path, "retired", message, help);
+        } else if left <= NOTICE_DAYS {
+            let message = format!("`{name}` is retired on {day}, days left: {left}");
+            self.doubt(&path, "retires", message, help);
+        }
+    }
+
+    fn lint_alias(&mut self, name: &str, model: Option<&str>, pinning: Pinning) {
+        let (Pinning::Alias, Some(model)) = (pinning, model) else { return };
+        let message = format!("`{model}` seems to be an alias, which can change under you");
+        let help = "name a dated snapshot, or write `pinned = true` if it never changes";
+        self.doubt(&["models", name, "model"], "alias", message, help);
+    }
+}
+
+/// Days from `from` to `to`; negative when `to` is the earlier.
+fn days(from: Date, to: Date) -> i64 {
+    from.until(to).map_or(0, |span| i64::from(span.get_days()))
+}
+
+/// Whether the name always means the same weights: as the file says, else by the look of it.
+fn pinning(said: Option<bool>, model: Option<&str>, provider: &Provider) -> Pinning {
+    let local = matches!(provider.credentials, CredentialSource::Nobody)
+        || provider.base_url.host().is_some_and(super::lint::is_loopback);
+    if said.unwrap_or(local || model.is_some_and(dated)) { Pinning::Pinned } else { Pinning::Alias }
+}
+
+/// Whether a model's name has a date in it: `2026-01-15`, `20260115`, or `0613` at the end.
+fn dated(model: &str) -> bool {
+    let numbers: Vec<&str> = model.split(|c: char| !c.is_ascii_digit()).collect();
+    let number = |text: &str, range: std::ops::RangeInclusive<u32>| {
+        text.parse().is_ok_and(|n: u32| range.contains(&n))
+    };
+    let (year, month, day) = (2020..=2099, 1..=12, 1..=31);
+    let spread = numbers.windows(3).any(|window| match window {
+        [y, m, d] => {
+            (y.len(), m.len(), d.len()) == (4, 2, 2)
+                && number(y, year.clone())
+                && number(m, month.clone())
+                && number(d, day.clone())
+        }
+        _ => false,
+    });
+    let solid = numbers.iter().any(|text| {
+        let parts = (text.get(..4), text.get(4..6), text.get(6..8));
+        let (Some(y), Some(m), Some(d)) = parts else { return false };
+        text.len() == 8
+            && number(y, year.clone())
+            && number(m, month.clone())
+            && number(d, day.clone())
+    });
+    // Month and day (`gpt-4-0613`) or year and month (`mistral-large-2411`), by custom at the end.
+    let short = model.rsplit('-').next().is_some_and(|end| {
+        let (Some(a), Some(b)) = (end.get(..2), end.get(2..4)) else { return false };
+        end.len() == 4
+            && (number(a, month.clone()) && number(b, day.clone())
+                || number(a, 23..=40) && number(b, month.clone()))
+    });
+    spread || solid || short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::dated;
+
+    #[test]
+    fn a_date_in_a_name_is_seen_and_a_version_is_not_one() {
+        for (name, expected) in [
+            ("gpt-x-2026-01-15", true),
+            ("claude-x-20260115", true),
+            ("gpt-4-0613", true),
+            ("mistral-large-2411", true),
+            ("gpt-5", false),
+            ("claude-sonnet-4-5", false),
+            ("llama-3.1-405b", false),
+            ("model-1234", false),
+            ("x-2026-13-15", false),
+            ("x-20261501", false),
+            ("é-01", false),
+            ("", false),
+        ] {
+            assert_eq!(dated(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! `[routes.NAME]`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use backstay::policy::{
+    OnSemantic, Pattern, RefusalPolicy, Route, StreamMode, Target, Timeouts, Upstream,
+};
+
+use super::revision::revision;
+use super::{Loading, Named, Section};
+use crate::config::file::{File, RouteTable};
+use crate::config::problem::Problem;
+use crate::config::words::{Length, RefusalWord, SemanticWord, StreamWord, Tier, UpstreamWord};
+
+/// Models that think before they write take 60 to 120 s to the first content.
+const FIRST_TOKEN: Duration = Duration::from_mins(2);
+/// Keep-alives are not content, so a long thought in mid-answer counts as a gap.
+const GAP: Duration = Duration::from_mins(1);
+/// The most attempts a call may make at all.
+const MAX_ATTEMPTS: u32 = 6;
+/// The most re-asks of one target: a model that is wrong six times stays wrong.
+const MAX_REASKS: u32 = 5;
+
+impl Loading<'_> {
+    /// All routes, in the order they are tried: exact names, then patterns, the longest first.
+    pub(super) fn routes(&mut self, file: &File, targets: &Named<Target>) -> Vec<Arc<Route>> {
+        self.same_pattern(file);
+        let mut routes: Vec<Arc<Route>> = file
+            .routes
+            .iter()
+            .filter_map(|(name, table)| self.route(name, table, file, targets))
+            .map(Arc::new)
+            .collect();
+        routes.sort_by_key(|route| {
+            (route.pattern.is_glob(), std::cmp::Reverse(route.name.len()), route.name.clone())
+        });
+        routes
+    }
+
+    /// Notes patterns that are written differently and mean the same.
+    fn same_pattern(&mut self, file: &File) {
+        let mut seen = std::collections::BTreeMap::new();
+        for name in file.routes.keys() {
+            if let Some(first) = seen.insert(collapsed(name), name) {
+                let message = format!("the routes `{first}` and `{name}` have the same pattern");
+                let problem = Problem::error("same-pattern", message);
+                self.note(problem.at(self.tree.key(&["routes", name])).help("keep one of them"));
+            }
+        }
+    }
+
+    fn route(
+        &mut self,
+        name: &str,
+        table: &RouteTable,
+        file: &File,
+        targets: &Named<Target>,
+    ) -> Option<Route> {
+        self.route_name(name);
+        let schema = table.schema.as_ref().and_then(|written| self.schema(name, written));
+        let rules = self.rules(name, &table.rules);
+        let last_resort =
+            table.last_resort.as_ref().and_then(|t| self.last_resort(name, t, schema.as_deref()));
+        self.counts(name, table);
+        self.stops(name, &table.stop);
+        let tiers = self.tiers(name, table, file, targets)?;
+        let timeouts = self.timeouts(name, table, &tiers);
+        self.lint_caps(name, table, &tiers);
+        let max_attempts = self.attempts(name, table, tiers.len());
+        let stream = self.stream(name, table);
+        let mut route = Route {
+            name: name.into(),
+            pattern: Pattern(collapsed(name)),
+            tiers,
+            deadline: table.deadline.0,
+            timeouts,
+            max_attempts,
+            reasks: table.reasks,
+            max_output_tokens: table.max_output_tokens,
+            max_output_tokens_ceiling: table.max_output_tokens_ceiling,
+            stop: table.stop.clone(),
+            prompt_version: table.prompt_version.clone(),
+            schema,
+            rules,
+            upstream: match table.upstream {
+                UpstreamWord::Auto => Upstream::Auto,
+                UpstreamWord::Stream => Upstream::Stream,
+                UpstreamWord::AsAsked => Upstream::AsAsked,
+            },
+            stream,
+            on_refusal: match table.on_refusal {
+                RefusalWord::LastResort => RefusalPolicy::LastResort,
+                RefusalWord::NextTier => RefusalPolicy::NextTier,
+            },
+            on_semantic: match table.on_semantic {
+                SemanticWord::Reask => OnSemantic::Reask,
+                SemanticWord::Reject => OnSemantic::Reject,
+                SemanticWord::Human => OnSemantic::Human,
+            },
+            last_resort,
+            revision: String::new(),
+        };
+        route.revision = revision(&route);
+        Some(route)
+    }
+
+    fn route_name(&mut self, name: &str) {
+        if name.is_empty() || name.len() > 200 || name.chars().any(char::is_control) {
+            let problem = Problem::error("bad-name", "this cannot be the name of a route");
+            let help = "what callers send as `model`: 1 to 200 characters";
+            self.note(problem.at(self.tree.key(&["routes", name])).help(help));
+        }
+    }
+
+    /// The targets behind `tiers`. `None`: a name is wrong, and noted.
+    fn tiers(
+        &mut self,
+        name: &str,
+        table: &RouteTable,
+        file: &File,
+        targets: &Named<Target>,
+    ) -> Option<Vec<Vec<Arc<Target>>>> {
+        let path = ["routes", name, "tiers"];
+        let Some(written) = &table.tiers else {
+            self.missing(&path, "tiers = [\"MODEL\"]");
+            return None;
+        };
+        if written.is_empty() {
+            self.wrong(&path, "empty-tier", "`tiers` is empty".into(), "name at least one model");
+            return None;
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        let mut tiers = Vec::new();
+        let mut complete = true;
+        for (at, tier) in written.iter().enumerate() {
+            let at = at.to_string();
+            let (names, inner) = match tier {
+                Tier::One(name) => (std::slice::from_ref(name), false),
+                Tier::Any(names) => (names.as_slice(), true),
+            };
+            if names.is_empty() {
+                let path = ["routes", name, "tiers", &at];
+                self.wrong(&path, "empty-tier", "this tier is empty".into(), "take it out");
+            }
+            let mut built = Vec::new();
+            for (index, wanted) in names.iter().enumerate() {
+                let index = index.to_string();
+                let path = ["routes", name, "tiers", &at, &index];
+                let path = if inner { &path[..] } else { &path[..4] };
+                if !seen.insert(wanted) {
+                    let message = format!("`{wanted}` stands in `tiers` twice");
+                    self.doubt(path, "same-model", message, "name each model once");
+                }
+                if let Some(target) = targets.get(wanted) {
+                    if target.model.is_none() && !name.contains('*') {
+                        let message = format!("`{wanted}` will be asked for a model `{name}`");
+                        let help = "`model = \"*\"` sends on the name the caller gave: the route's";
+                        self.doubt(path, "route-as-model", message, help);
+                    }
+                    built.push(target.clone());
+                    continue;
+                }
+                complete = false;
+                if !self.tree.has(&["models", wanted]) {
+                    self.unknown(path, Section::Models, wanted, &file.models);
+                }
+            }
+            tiers.push(built);
+        }
+        (complete && tiers.iter().all(|tier| !tier.is_empty())).then_some(tiers)
+    }
+
+    /// The limits of one attempt, with what is left out filled in.
+    fn timeouts(&mut self, name: &str, table: &RouteTable, tiers: &[Vec<Arc<Target>>]) -> Timeouts {
+        let deadline = table.deadline.0;
+        self.timer(&["routes", name, "deadline"], deadline);
+        let written = &table.timeouts;
+        for (key, length) in [
+            ("connect", written.connect),
+            ("first_token", written.first_token),
+            ("gap", written.gap),
+            ("total", written.total),
+        ] {
+            let length = length.map_or(deadline.max(Duration::from_millis(1)), |length| length.0);
+            self.timer(&["routes", name, "timeouts", key], length);
+        }
+        let total = written.total.map_or(deadline, |length| length.0);
+        let (whole, whole_key) =
+            if written.total.is_some() { (total, "total") } else { (deadline, "deadline") };
+        for (key, length) in [
+            ("connect", written.connect),
+            ("first_token", written.first_token),
+            ("gap", written.gap),
+        ] {
+            let Some(Length(length)) = length else { continue };
+            if length > whole {
+                let message = format!(
+                    "`{key}` ({}) is longer than `{whole_key}` ({})",
+                    Length(length),
+                    Length(whole)
+                );
+                let path = ["routes", name, "timeouts", key];
+                self.wrong(&path, "longer-than-whole", message, "it could never be reached");
+            }
+        }
+        if total > deadline {
+            let message = format!(
+                "`total` ({}) is longer than `deadline` ({})",
+                Length(total),
+                Length(deadline)
+            );
+            let path = ["routes", name, "timeouts", "total"];
+            self.doubt(&path, "longer-than-deadline", message, "the deadline cuts every attempt");
+        }
+        let connect = tiers.iter().flatten().map(|target| target.provider.connect).max();
+        let or =
+            |length: Option<Length>, default: Duration| length.map_or(default, |l| l.0).min(total);
+        Timeouts {
+            connect: or(written.connect, connect.unwrap_or(total)),
+            first_token: or(written.first_token, FIRST_TOKEN),
+            gap: or(written.gap, GAP),
+            total,
+        }
+    }
+
+    /// Checks the numbers that stand alone or against each other.
+    fn counts(&mut self, name: &str, table: &RouteTable) {
+        let path = |key| ["routes", name, key];
+        self.in_range(&path("reasks"), table.reasks.into(), 0..=MAX_REASKS.into());
+        let (cap, ceiling) = (table.max_output_tokens, table.max_output_tokens_ceiling);
+        self.in_range(&path("max_output_tokens"), cap.unwrap_or(1), 1..=u64::MAX);
+        match (cap, ceiling) {
+            (Some(cap), Some(ceiling)) if ceiling < cap => {
+                let message = format!("the ceiling ({ceiling}) is below the cap ({cap})");
+                let help = "the cap is raised to the ceiling after an answer was cut";
+                self.wrong(&path("max_output_tokens_ceiling"), "ceiling-below-cap", message, help);
+            }
+            (None, Some(_)) if !self.tree.has(&path("max_output_tokens")) => {
+                let message = "there is no cap of the route's own to raise".into();
+                let help = "set `max_output_tokens` too, or take this out";
+                self.wrong(
+                    &path("max_output_tokens_ceiling"),
+                    "ceiling-without-cap",
+                    message,
+                    help,
+                );
+            }
+            _ => {}
+        }
+    }
+
+    fn attempts(&mut self, name: &str, table: &RouteTable, tiers: usize) -> u32 {
+        let tiers = u32::try_from(tiers).unwrap_or(u32::MAX);
+        let attempts = table.max_attempts.unwrap_or(tiers.saturating_add(2).min(MAX_ATTEMPTS));
+        let path = ["routes", name, "max_attempts"];
+        self.in_range(&path, attempts.into(), 1..=MAX_ATTEMPTS.into());
+        if attempts < tiers {
+            let message = format!("`max_attempts` is {attempts}, and there are {tiers} tiers");
+            let key = if table.max_attempts.is_some() { path } else { ["routes", name, "tiers"] };
+            self.doubt(&key, "unreachable-tier", message, "the last tiers are never asked");
+        }
+        if table.reasks >= attempts && self.tree.has(&["routes", name, "reasks"]) {
+            let message = format!("`reasks` is {}, `max_attempts` only {attempts}", table.reasks);
+            let path = ["routes", name, "reasks"];
+            self.doubt(&path, "idle-reasks", message, "a re-ask is an attempt too");
+        }
+        attempts
+    }
+
+    fn stops(&mut self, name: &str, stop: &[String]) {
+        for (index, text) in stop.iter().enumerate() {
+            if text.is_empty() {
+                let index = index.to_string();
+                let path = ["routes", name, "stop", &index];
+                let message = "an empty stop sequence stops everything".into();
+                self.wrong(&path, "bad-stop", message, "take it out");
+            }
+        }
+    }
+
+    /// Notes caps that no target of the route can keep.
+    fn lint_caps(&mut self, name: &str, table: &RouteTable, tiers: &[Vec<Arc<Target>>]) {
+        let keys = [
+            ("max_output_tokens", table.max_output_tokens),
+            ("max_output_tokens_ceiling", table.max_output_tokens_ceiling),
+        ];
+        for (key, cap) in keys {
+            let Some(cap) = cap else { continue };
+            let small = tiers.iter().flatten().find(|target| {
+                let most = target.max_output_tokens.or(target.context_tokens);
+                most.is_some_and(|most| cap > most)
+            });
+            if let Some(target) = small {
+                let message = format!("`{}` cannot write {cap} tokens", target.id);
+                let path = ["routes", name, key];
+                self.doubt(
+                    &path,
+                    "cap-above-model",
+                    message,
+                    "lower the cap, or leave the model out",
+                );
+            }
+        }
+    }
+
+    /// How streams are handed on. `None`: the engine goes by whether there is a schema, which a
+    /// caller may bring.
+    fn stream(&mut self, name: &str, table: &RouteTable) -> Option<StreamMode> {
+        let checked = table.schema.is_some() || !table.rules.is_empty();
+        match table.stream {
+            Some(StreamWord::Buffered) => Some(StreamMode::Buffered),
+            Some(StreamWord::Gate) => {
+                if checked {
+                    let message = "streams are handed on before the answer is checked".into();
+                    let help =
+                        "`stream = \"buffered\"` checks first; this route has a schema or rules";
+                    self.doubt(&["routes", name, "stream"], "unchecked-stream", message, help);
+                }
+                Some(StreamMode::Gate)
+            }
+            // A rule that is only looked at afterwards would rule nothing.
+            None => checked.then_some(StreamMode::Buffered),
+        }
+    }
+}
+
+/// A pattern with each run of stars as one.
+fn collapsed(name: &str) -> String {
+    let mut pattern = String::with_capacity(name.len());
+    for c in name.chars() {
+        if c != '*' || !pattern.ends_with('*') {
+            pattern.push(c);
+        }
+    }
+    pattern
+}

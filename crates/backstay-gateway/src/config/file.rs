@@ -1,0 +1,275 @@
+//! The config file as it is written: every section and key, before anything is checked.
+//!
+//! The comments here are the reference page and the editor's hints, so each says shape, unit,
+//! range, what zero means and the default. A last sentence that begins with "Default:" becomes the
+//! page's own column.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::words::{
+    AuthWord, CapWord, Day, DialectWord, KeyText, Length, RefusalWord, SemanticWord, StreamWord,
+    StructuredWord, Tier, UpstreamWord,
+};
+
+/// The configuration of Backstay.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct File {
+    /// The gateway's own socket, limits and log.
+    pub(super) server: ServerTable,
+    /// Callers, by name. None are needed while the gateway listens on loopback only.
+    pub(super) keys: BTreeMap<String, KeyTable>,
+    /// Model APIs, by name.
+    pub(super) providers: BTreeMap<String, ProviderTable>,
+    /// Targets, by name: each is one model at one provider.
+    pub(super) models: BTreeMap<String, ModelTable>,
+    /// What callers ask for as `model`, by name. A `*` in a (quoted) name stands for any run of
+    /// characters; exact names are tried first, then the longest pattern.
+    pub(super) routes: BTreeMap<String, RouteTable>,
+}
+
+/// The gateway's own socket, limits and log.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ServerTable {
+    /// Address and port to listen on. Anything but loopback needs at least one `[keys.NAME]`.
+    pub(super) listen: String,
+    /// The largest request body, in bytes; a larger one gets a 413. At least 1024.
+    #[schemars(range(min = 1024))]
+    pub(super) max_body_bytes: u64,
+    /// Most connections at once; further ones wait to be accepted. At least 1.
+    #[schemars(range(min = 1))]
+    pub(super) max_connections: u32,
+    /// Most headers in a request; more get a 431. 1 to 1000.
+    #[schemars(range(min = 1, max = 1000))]
+    pub(super) max_headers: u32,
+    /// The largest head of a request, in bytes; a larger one gets a 431. 8192 to 1048576.
+    #[schemars(range(min = 8192, max = 1_048_576))]
+    pub(super) max_header_bytes: u32,
+    /// How long a connection may take to send a whole head. At least `"100ms"`.
+    pub(super) header_timeout: Length,
+    /// How long calls in flight may go on after a signal to stop. `"0s"` cuts them off at once.
+    pub(super) drain: Length,
+    /// Where calls are written down: `"sqlite"` (a file named `backstay.sqlite` beside this one), a
+    /// path ending in `.sqlite` or `.db` (relative to this file), `"memory"` (lost at the end) or
+    /// `"off"`.
+    pub(super) call_log: String,
+}
+
+impl Default for ServerTable {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:8080".into(),
+            max_body_bytes: 32 << 20,
+            // A connection idles at about 20 KB, so this bounds the idle cost to about 200 MB.
+            max_connections: 10_000,
+            max_headers: 128,
+            max_header_bytes: 64 << 10,
+            header_timeout: Length::seconds(10),
+            drain: Length::seconds(30),
+            call_log: "sqlite".into(),
+        }
+    }
+}
+
+/// A caller.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(extend("required" = ["token"]))]
+pub(super) struct KeyTable {
+    /// What the caller sends as `Authorization: Bearer …` or `x-api-key`. Keep it out of the file:
+    /// `{ env = "APP_KEY" }`.
+    pub(super) token: Option<KeyText>,
+    /// Whose calls these are, in the log and the metrics. Default: the key's name.
+    pub(super) tenant: Option<String>,
+}
+
+/// A model API somebody operates.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(extend("required" = ["dialect", "base_url"]))]
+pub(super) struct ProviderTable {
+    /// Its wire format.
+    pub(super) dialect: Option<DialectWord>,
+    /// Where it is: `http` or `https`, host, port and the path before `/chat/completions`
+    /// (`openai_chat`) or before `/v1/messages` (`anthropic`; a `/v1` at the end is dropped).
+    pub(super) base_url: Option<String>,
+    /// The keys sent to it, used in turn. Default: none.
+    pub(super) api_keys: Vec<KeyText>,
+    /// Whose key goes upstream: `"own"` (`api_keys`), `"caller"` (the caller's own) or `"none"`.
+    /// Default: `"own"` with `api_keys`, else `"none"`.
+    pub(super) auth: Option<AuthWord>,
+    /// Headers sent with every request, by name. Default: none.
+    pub(super) headers: BTreeMap<String, KeyText>,
+    /// The name under which the output cap is sent (`openai_chat` only). Default:
+    /// `"max_completion_tokens"` at `api.openai.com`, else `"max_tokens"`.
+    pub(super) cap_field: Option<CapWord>,
+    /// Longest wait for a connection where a route sets none. `"1ms"` to `"24h"`. Default: `"3s"`.
+    pub(super) connect: Option<Length>,
+}
+
+/// A target: one model at one provider.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(extend("required" = ["provider", "model"]))]
+pub(super) struct ModelTable {
+    /// The name of a `[providers.NAME]`.
+    pub(super) provider: Option<String>,
+    /// The provider's name of the model; `"*"` sends on the name the caller gave.
+    pub(super) model: Option<String>,
+    /// Tokens its window holds, input and output. At least 1. Default: not checked.
+    #[schemars(range(min = 1))]
+    pub(super) context_tokens: Option<u64>,
+    /// The most tokens it can write. At least 1. Default: not known.
+    #[schemars(range(min = 1))]
+    pub(super) max_output_tokens: Option<u64>,
+    /// Whether the name always means the same weights. Default: yes for a name with a date, a
+    /// loopback address or a provider without keys, else no, with a warning.
+    pub(super) pinned: Option<bool>,
+    /// The day the provider retires it, as `"2027-03-01"`; warns 60 days ahead. Default: not
+    /// announced.
+    pub(super) retires: Option<Day>,
+    /// How far it can be held to a schema: `"json_schema"` (decoding is constrained),
+    /// `"json_object"` (some JSON) or `"none"`.
+    pub(super) structured: StructuredWord,
+    /// Whether it can stream.
+    pub(super) streams: bool,
+    /// Most calls at once. 0: no limit of ours.
+    pub(super) max_concurrency: u32,
+    /// The largest request body it takes, in bytes. 0: not checked.
+    pub(super) max_request_bytes: u64,
+}
+
+impl Default for ModelTable {
+    fn default() -> Self {
+        Self {
+            provider: None,
+            model: None,
+            context_tokens: None,
+            max_output_tokens: None,
+            pinned: None,
+            retires: None,
+            structured: StructuredWord::JsonSchema,
+            streams: true,
+            max_concurrency: 0,
+            max_request_bytes: 0,
+        }
+    }
+}
+
+/// What a caller asks for as `model`, and how it is answered.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(extend("required" = ["tiers"]))]
+pub(super) struct RouteTable {
+    /// Names of `[models.NAME]` in the order they are tried; an inner list shares the calls among
+    /// its models. Not empty.
+    #[schemars(length(min = 1))]
+    pub(super) tiers: Option<Vec<Tier>>,
+    /// The longest a call may take, from its arrival to its last byte. `"1ms"` to `"24h"`.
+    pub(super) deadline: Length,
+    /// Limits of one attempt; each is cut to what is left of the deadline. Default: those
+    /// below.
+    pub(super) timeouts: TimeoutsTable,
+    /// Most attempts a call may make. 1 to 6. Default: tiers + 2, at most 6.
+    #[schemars(range(min = 1, max = 6))]
+    pub(super) max_attempts: Option<u32>,
+    /// Most times one target is asked again with the errors in its answer. 0 to 5; 0: never.
+    #[schemars(range(max = 5))]
+    pub(super) reasks: u32,
+    /// The output cap sent when the caller sends none. At least 1. Default: the provider's.
+    #[schemars(range(min = 1))]
+    pub(super) max_output_tokens: Option<u64>,
+    /// How far the route's own cap is raised, once, after an answer was cut at it. At least the
+    /// cap. Default: not raised.
+    #[schemars(range(min = 1))]
+    pub(super) max_output_tokens_ceiling: Option<u64>,
+    /// Stop sequences sent when the caller sends none. None empty. Default: none.
+    pub(super) stop: Vec<String>,
+    /// A label of the prompt; part of the fingerprint, so change it with the prompt. Default: none.
+    pub(super) prompt_version: Option<String>,
+    /// Path of a JSON Schema the answer must fit, relative to this file. The caller's own
+    /// `response_format` wins where it sends one. Default: none.
+    pub(super) schema: Option<String>,
+    /// Checks beyond the schema. Default: none.
+    pub(super) rules: Vec<RuleTable>,
+    /// How a call that the caller does not stream is asked of the provider: `"auto"` (streamed when
+    /// the output cap is unknown or above 1,000 tokens), `"stream"` or `"as_asked"`.
+    pub(super) upstream: UpstreamWord,
+    /// How a call that the caller streams is handed on: `"gate"` (from the first content on; a
+    /// failure before it is rerouted) or `"buffered"` (when the whole answer is checked). Default:
+    /// `"buffered"` with a schema or rules, else `"gate"`.
+    pub(super) stream: Option<StreamWord>,
+    /// What a refusal leads to: `"last_resort"` (that, else the provider's reason) or `"next_tier"`.
+    pub(super) on_refusal: RefusalWord,
+    /// What an answer that breaks a rule leads to: `"reask"`, `"reject"` or `"human"`.
+    pub(super) on_semantic: SemanticWord,
+    /// What answers when no model can. Default: a typed error.
+    pub(super) last_resort: Option<LastResortTable>,
+}
+
+impl Default for RouteTable {
+    fn default() -> Self {
+        Self {
+            tiers: None,
+            // What the SDKs of both dialects wait by default: not worse than a direct call.
+            deadline: Length::seconds(600),
+            timeouts: TimeoutsTable::default(),
+            max_attempts: None,
+            reasks: 2,
+            max_output_tokens: None,
+            max_output_tokens_ceiling: None,
+            stop: Vec::new(),
+            prompt_version: None,
+            schema: None,
+            rules: Vec::new(),
+            upstream: UpstreamWord::Auto,
+            stream: None,
+            on_refusal: RefusalWord::LastResort,
+            on_semantic: SemanticWord::Reask,
+            last_resort: None,
+        }
+    }
+}
+
+/// Limits of one attempt. Each is `"1ms"` to `"24h"`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TimeoutsTable {
+    /// Until the connection stands. Default: the provider's `connect`.
+    pub(super) connect: Option<Length>,
+    /// From the request to the first content. Default: `"120s"`, at most `total`.
+    pub(super) first_token: Option<Length>,
+    /// Between two pieces of content. Default: `"60s"`, at most `total`.
+    pub(super) gap: Option<Length>,
+    /// The whole attempt. Default: the deadline.
+    pub(super) total: Option<Length>,
+}
+
+/// A check of the answer beyond the schema.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RuleTable {
+    /// What it demands, in words a model understands. Unique within the route.
+    pub(super) name: String,
+    /// A CEL expression over `reply` and `input` that gives `true` for a good answer.
+    pub(super) check: String,
+    /// What is told to the model, the log and the caller when it fails. Default: the name.
+    pub(super) message: Option<String>,
+    /// What `input` is, as a JSON pointer into the request. Default: the last user message.
+    pub(super) input: Option<String>,
+}
+
+/// What answers when no model can: exactly one of the two.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct LastResortTable {
+    /// This value as JSON; it must fit the route's schema. Default: none.
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub(super) reply: Option<toml::Value>,
+    /// This text; not with a schema. Default: none.
+    pub(super) text: Option<String>,
+}
