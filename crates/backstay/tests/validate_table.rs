@@ -1,5 +1,8 @@
 //! The twelve replies of the validation table, as a triage service would judge them.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use backstay::validate::{Asked, Checks, Rule, Schema, Shape, judge};
@@ -108,7 +111,7 @@ fn the_twelve_replies_are_judged_as_printed() {
             Ok(_) => ("ok", String::new()),
             Err(unfit) => (word(unfit.fault), unfit.errors.join("; ")),
         };
-        table.push_str(&format!("{case:24} {status:15} {detail}\n"));
+        writeln!(table, "{case:24} {status:15} {detail}").unwrap();
     }
     println!("{table}");
     assert_eq!(table, TABLE);

@@ -19,6 +19,7 @@
 
 mod completion;
 mod diagnosis;
+mod meter;
 pub mod rules;
 pub mod schema;
 mod schema_cache;
@@ -191,6 +192,19 @@ fn clipped(text: &str, most: usize) -> String {
         line.push(letter);
     }
     line
+}
+
+/// The stack of the threads that compile. 32 MiB: the parser of rules takes 100 KiB a bracket in a
+/// debug build, and the compiler of schemas 4 KiB a level. Pages not used are not taken.
+const COMPILE_STACK: usize = 32 * 1024 * 1024;
+
+/// Runs `work` on a thread with a deep stack, for compilers that go down it as deep as what they
+/// read. `None`: it panicked, or there was no thread to be had.
+fn deep<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(COMPILE_STACK);
+        thread.spawn_scoped(scope, work).ok()?.join().ok()
+    })
 }
 
 impl fmt::Debug for Asked<'_> {

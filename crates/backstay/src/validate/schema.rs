@@ -6,14 +6,12 @@
 //!
 //! A schema can make the check of a small value endless (sixty definitions that each refer twice to
 //! the next are 2^60 checks), so the values are shown to the crate through [`Metered`] nodes, which
-//! count every look. When the count or the stack runs out, the check is unwound and the reply is
-//! refused as too costly to check. A program built to abort on panics aborts instead.
+//! count every look on the [`meter`]. When that runs out, the reply is refused as too costly to
+//! check.
 
 use std::borrow::Cow;
-use std::cell::Cell;
 use std::collections::HashSet;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use backstay_decide::fault::Fault;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
@@ -23,24 +21,18 @@ use jsonschema::types::JsonType;
 use jsonschema::{PatternOptions, ReferencingError, ValidationError, Validator};
 use serde_json::{Map, Value};
 
+use super::meter::{self, Spent, length, look};
 pub use super::schema_cache::SchemaCache;
 pub use super::schema_source::SchemaFault;
 use super::schema_source::{self, Measured};
 use super::violation::{Step, Violation, What, nearest, shown};
-use super::{Layer, MAX_ERRORS, Unfit, clipped};
+use super::{Layer, MAX_ERRORS, Unfit, clipped, deep};
 
 /// The largest program of one pattern, in bytes, and the largest of its caches.
 const PATTERN_BYTES: usize = 256 * 1024;
 
-/// The stack of the thread that compiles. 32 MiB: four times what the deepest schema that is let
-/// through needs in a debug build. Pages not used are not taken.
-const COMPILE_STACK: usize = 32 * 1024 * 1024;
-
-/// The most stack that one check may use, out of the 2 MiB of a worker thread.
-const CHECK_STACK: usize = 1024 * 1024;
-
 /// Looks at the value that every check may make; each takes about 10 ns.
-const LOOKS: u64 = 2_000_000;
+const LOOKS: u64 = 1_000_000;
 
 /// More looks for each node of a large value.
 const LOOKS_A_NODE: u64 = 64;
@@ -50,6 +42,9 @@ const MAX_NODES: u64 = 250_000;
 
 /// Looks while the errors are listed, each of which may leave one error of 400 bytes.
 const LISTING_LOOKS: u64 = 100_000;
+
+/// Looks while the first error alone is sought, where listing them all took too many.
+const FIRST_LOOKS: u64 = 200_000;
 
 /// Errors that are put into words. More than are told, since they are sorted and doubles go.
 const MAX_WORDED: usize = 1_000;
@@ -77,13 +72,7 @@ impl Schema {
         source: &Value,
         measured: &Measured,
     ) -> Result<Self, SchemaFault> {
-        let compiled = std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().stack_size(COMPILE_STACK);
-            let thread = thread.spawn_scoped(scope, || compiled(source));
-            // An error is a panic of the compiler, or no thread to be had.
-            thread.ok().and_then(|thread| thread.join().ok())
-        });
-        let compiled = compiled.ok_or(SchemaFault::Failed)??;
+        let compiled = deep(|| compiled(source)).ok_or(SchemaFault::Failed)??;
         let (hash, patterns) = (measured.hash(), measured.patterns);
         Ok(Self { source: source.clone(), hash, patterns, compiled })
     }
@@ -108,21 +97,21 @@ impl Schema {
         let looks = LOOKS + LOOKS_A_NODE * nodes(value).min(MAX_NODES);
         let errors = match self.metered(looks, || self.compiled.is_valid(Metered::root(value))) {
             Ok(true) => return Ok(()),
-            Ok(false) => self.errors(value, looks),
+            Ok(false) => self.errors(value),
             Err(spent) => vec![spent.words().to_owned()],
         };
         Err(Unfit::new(Fault::SchemaError, Layer::Schema, errors))
     }
 
     /// Lists what is wrong with a value that does not fit. Never empty.
-    fn errors(&self, value: &Value, looks: u64) -> Vec<String> {
+    fn errors(&self, value: &Value) -> Vec<String> {
         let all = self.metered(LISTING_LOOKS, || {
             let mut errors = self.compiled.iter_errors(Metered::root(value));
             let told = errors.by_ref().take(MAX_WORDED);
             let told = told.flat_map(|error| self.violations(&error)).collect::<Vec<_>>();
             (told, errors.count())
         });
-        let Ok((mut told, untold)) = all else { return self.first_error(value, looks) };
+        let Ok((mut told, untold)) = all else { return self.first_error(value) };
         told.sort_by_key(Violation::rank);
         let mut seen = HashSet::new();
         let mut words: Vec<String> = told.iter().map(Violation::words).collect();
@@ -137,8 +126,8 @@ impl Schema {
     }
 
     /// Where listing all errors costs too much: the first, and that there are more.
-    fn first_error(&self, value: &Value, looks: u64) -> Vec<String> {
-        let first = self.metered(looks, || {
+    fn first_error(&self, value: &Value) -> Vec<String> {
+        let first = self.metered(FIRST_LOOKS, || {
             let error = self.compiled.validate(Metered::root(value)).err();
             error.map(|error| self.violations(&error)).unwrap_or_default()
         });
@@ -183,6 +172,9 @@ impl Schema {
             Kind::Minimum { limit } | Kind::Maximum { limit } => {
                 one(What::Says(self.outside(error.schema_path(), limit)))
             }
+            Kind::FalseSchema if is_about_keys(error.schema_path()) => {
+                one(What::Says("has keys, none are allowed".to_owned()))
+            }
             other => one(What::Says(plain(other))),
         }
     }
@@ -200,18 +192,9 @@ impl Schema {
         }
     }
 
-    /// Runs `check` with at most `looks` looks at the value.
     fn metered<T>(&self, looks: u64, check: impl FnOnce() -> T) -> Result<T, Spent> {
-        let here = 0_u8;
-        let meter = Meter {
-            left: looks,
-            a_key: 1 + u64::try_from(self.patterns).unwrap_or(u64::MAX) * 4,
-            stack: std::ptr::from_ref(&here).addr(),
-        };
-        METER.set(Some(meter));
-        let outcome = catch_unwind(AssertUnwindSafe(check));
-        METER.set(None);
-        outcome.map_err(|payload| payload.downcast::<Spent>().map_or(Spent::Failed, |spent| *spent))
+        let patterns = u64::try_from(self.patterns).unwrap_or(u64::MAX);
+        meter::run(looks, 1 + patterns.saturating_mul(4), check)
     }
 }
 
@@ -233,7 +216,7 @@ fn fault(error: &ValidationError<'_>) -> SchemaFault {
         let pointer = clipped(error.instance_path().as_str(), 120);
         let problem = match error.kind() {
             Kind::Format { format } if format == "regex" => format!(
-                "{} is no pattern that runs in linear time (look-around and back-references do not)",
+                "{} is no pattern that can be used; it must run in linear time, without look-around and back-references, and stay small",
                 shown(error.instance())
             ),
             _ => clipped(&error.to_string(), 200),
@@ -281,6 +264,12 @@ fn plain(kind: &Kind) -> String {
     }
 }
 
+/// Whether a `false` in the schema rules out every key of the value, and not the value.
+fn is_about_keys(path: &Location) -> bool {
+    let keyword = path.as_str().rsplit('/').next();
+    matches!(keyword, Some("additionalProperties" | "propertyNames"))
+}
+
 fn type_names(kind: &TypeKind) -> Vec<&'static str> {
     match kind {
         TypeKind::Single(one) => vec![type_name(*one)],
@@ -322,57 +311,7 @@ fn nodes(value: &Value) -> u64 {
     inside + 1
 }
 
-// --- the meter ---
-
-/// What ran out before a check was done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Spent {
-    Looks,
-    Stack,
-    /// The crate panicked.
-    Failed,
-}
-
-impl Spent {
-    fn words(self) -> &'static str {
-        match self {
-            Self::Looks | Self::Stack => "too costly to check against its schema",
-            Self::Failed => "could not be checked against its schema",
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Meter {
-    left: u64,
-    /// What a key costs: every pattern may be tried on it.
-    a_key: u64,
-    /// An address in the stack where the check began.
-    stack: usize,
-}
-
-thread_local! {
-    // The crate builds some nodes itself, from a name alone; so the meter cannot go with the node.
-    static METER: Cell<Option<Meter>> = const { Cell::new(None) };
-}
-
-/// Takes `cost` looks off the meter, if one runs; unwinds out of the check when it is empty.
-fn look(cost: u64) {
-    let Some(mut meter) = METER.get() else { return };
-    let here = 0_u8;
-    if std::ptr::from_ref(&here).addr().abs_diff(meter.stack) > CHECK_STACK {
-        // Not a panic: the hook is not run, and `metered` catches it.
-        resume_unwind(Box::new(Spent::Stack));
-    }
-    let Some(left) = meter.left.checked_sub(cost) else { resume_unwind(Box::new(Spent::Looks)) };
-    meter.left = left;
-    METER.set(Some(meter));
-}
-
-/// The cost of going over a text once or twice.
-fn length(text: &str) -> u64 {
-    1 + u64::try_from(text.len() / 32).unwrap_or(u64::MAX)
-}
+// --- the values as the crate sees them ---
 
 /// JSON values that count how often they are looked at.
 struct Metered;
@@ -497,7 +436,7 @@ impl<'a> Iterator for Members<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let (key, value) = self.0.next()?;
-        look(length(key).saturating_mul(METER.get().map_or(1, |meter| meter.a_key)));
+        look(length(key).saturating_mul(meter::a_key()));
         Some((key, Seen(value)))
     }
 }
@@ -523,5 +462,316 @@ impl<'a> Iterator for Items<'a> {
     fn next(&mut self) -> Option<Seen<'a>> {
         look(1);
         self.0.next().map(Seen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn errors(schema: &Value, value: &Value) -> Vec<String> {
+        let schema = Schema::compile(schema).unwrap();
+        schema.check(value).err().map(|unfit| unfit.errors).unwrap_or_default()
+    }
+
+    fn fault(schema: &Value) -> SchemaFault {
+        Schema::compile(schema).unwrap_err()
+    }
+
+    /// Definitions that each refer twice to the next, under `keyword`: 2^`count` paths.
+    fn doubling(keyword: &str, count: usize, last: &Value) -> Value {
+        let mut defs = Map::new();
+        for n in 0..count {
+            let next = json!({ "$ref": format!("#/$defs/d{}", n + 1) });
+            defs.insert(format!("d{n}"), json!({ keyword: [next.clone(), next] }));
+        }
+        defs.insert(format!("d{count}"), last.clone());
+        json!({ "$defs": defs, "$ref": "#/$defs/d0" })
+    }
+
+    fn nested(depth: usize) -> Value {
+        (0..depth).fold(json!({"z": 1}), |inner, _| json!({ "a": inner }))
+    }
+
+    #[test]
+    fn every_kind_of_error_has_its_sentence() {
+        let rows = [
+            (json!({"required": ["a"]}), json!({}), "missing 'a'"),
+            (
+                json!({"additionalProperties": false}),
+                json!({"b": 1}),
+                "top level has keys, none are allowed",
+            ),
+            (
+                json!({"properties": {"a": {}}, "additionalProperties": false}),
+                json!({"b": 1}),
+                "unexpected 'b'",
+            ),
+            (json!({"unevaluatedProperties": false}), json!({"b": 1}), "unexpected 'b'"),
+            (json!({"type": "object"}), json!([1]), "top level is not an object"),
+            (json!({"type": "array"}), json!(1), "top level should be array"),
+            (json!({"minimum": 3}), json!(1), "top level below 3"),
+        ];
+        for (schema, value, expected) in rows {
+            assert_eq!(errors(&schema, &value), [expected], "{schema}");
+        }
+        let of_a = [
+            (json!({"type": "integer"}), json!("2"), "'a' should be int"),
+            (json!({"type": "integer"}), json!(true), "'a' should be int"),
+            (json!({"type": "integer"}), json!(2.5), "'a' should be int"),
+            (json!({"type": "number"}), json!("2"), "'a' should be number"),
+            (json!({"type": "string"}), json!(2), "'a' should be str"),
+            (json!({"type": "boolean"}), json!("true"), "'a' should be bool"),
+            (json!({"type": "object"}), json!([]), "'a' should be object"),
+            (json!({"type": ["string", "null"]}), json!(1), "'a' should be null or str"),
+            (json!({"enum": ["x", 2]}), json!("payments"), "a 'payments' not in enum"),
+            (json!({"enum": ["x", 2]}), json!(3), "a 3 not in enum"),
+            (json!({"const": "x"}), json!("y"), "a should be 'x'"),
+            (json!({"minimum": 1, "maximum": 4}), json!(0), "a outside 1..4"),
+            (json!({"minimum": 1, "maximum": 4}), json!(5), "a outside 1..4"),
+            (json!({"maximum": 4}), json!(5), "a above 4"),
+            (json!({"minimum": 1.5}), json!(1), "a below 1.5"),
+            (json!({"exclusiveMinimum": 0}), json!(0), "a not above 0"),
+            (json!({"exclusiveMaximum": 9}), json!(9), "a not below 9"),
+            (json!({"multipleOf": 5}), json!(7), "a is not a multiple of 5"),
+            (json!({"maxLength": 3}), json!("éééé"), "a longer than 3 chars"),
+            (json!({"minLength": 1}), json!(""), "a shorter than 1 chars"),
+            (json!({"pattern": "^x"}), json!("y"), "a does not match the pattern ^x"),
+            (json!({"minItems": 2}), json!([1]), "a has fewer than 2 items"),
+            (json!({"maxItems": 1}), json!([1, 2]), "a has more than 1 items"),
+            (json!({"uniqueItems": true}), json!([1, 1.0]), "a has the same item twice"),
+            (json!({"minProperties": 1}), json!({}), "a has fewer than 1 keys"),
+            (json!({"not": {"type": "null"}}), json!(null), "a is of a form that is ruled out"),
+            (json!(false), json!(1), "a is not allowed"),
+            (
+                json!({"propertyNames": {"maxLength": 1}}),
+                json!({"bb": 1}),
+                "a has a key that is not allowed: 'bb'",
+            ),
+        ];
+        for (schema, value, expected) in of_a {
+            let schema = json!({ "properties": { "a": schema } });
+            assert_eq!(errors(&schema, &json!({ "a": value })), [expected], "{schema}");
+        }
+    }
+
+    #[test]
+    fn a_whole_number_written_with_a_point_is_an_integer_and_a_format_asserts_nothing() {
+        let schema = json!({"properties": {"a": {"type": "integer"}, "b": {"format": "email"}}});
+        assert_eq!(errors(&schema, &json!({"a": 2.0, "b": "no address"})), [""; 0]);
+        let older =
+            json!({"$schema": "http://json-schema.org/draft-07/schema#", "format": "email"});
+        assert_eq!(errors(&older, &json!("no address")), [""; 0]);
+    }
+
+    #[test]
+    fn a_deeper_value_gets_its_pointer_in_front() {
+        let item = json!({
+            "type": "object",
+            "properties": {"sku": {}, "qty": {"type": "integer", "minimum": 1, "maximum": 9}},
+            "required": ["sku"],
+            "additionalProperties": false
+        });
+        let schema = json!({
+            "properties": {"items": {"items": {"$ref": "#/$defs/item"}}, "a/b": {"type": "string"}},
+            "$defs": {"item": item}
+        });
+        let value = json!({
+            "items": [{"qty": "1"}, {"sku": 1, "qty": 10, "x": 1}, 7],
+            "a/b": 1
+        });
+        assert_eq!(
+            errors(&schema, &value),
+            [
+                "/items/0/qty: 'qty' should be int",
+                "/items/0: missing 'sku'",
+                "/items/2: item 2 should be object",
+                "'a/b' should be str",
+                "/items/1: unexpected 'x'",
+                "/items/1/qty: qty outside 1..9",
+            ]
+        );
+    }
+
+    #[test]
+    fn alternatives_tell_the_one_that_was_meant() {
+        let one = |n: &str, key: &str| json!({"properties": {"t": {"const": n}, key: {"type": "integer"}}, "required": ["t", key]});
+        let nullable = json!({"anyOf": [{"type": "integer"}, {"type": "null"}]});
+        let rows = [
+            (nullable, json!("x"), vec!["'a' should be int or null"]),
+            (
+                json!({"anyOf": [one("x", "p"), {"type": "null"}]}),
+                json!({"t": "x"}),
+                vec!["/a: missing 'p'"],
+            ),
+            (
+                json!({"oneOf": [one("x", "p"), one("y", "q")]}),
+                json!({"t": "y", "q": "1"}),
+                vec!["/a/q: 'q' should be int"],
+            ),
+            (
+                json!({"anyOf": [{"required": ["p"]}, {"required": ["q", "r"]}]}),
+                json!({}),
+                vec!["a fits none of 2 alternatives; nearest: /a: missing 'p'"],
+            ),
+            (
+                json!({"oneOf": [{"minimum": 1}, {"maximum": 9}]}),
+                json!(5),
+                vec!["a fits more than one alternative, must fit one"],
+            ),
+        ];
+        for (schema, value, expected) in rows {
+            let schema = json!({ "properties": { "a": schema } });
+            assert_eq!(errors(&schema, &json!({ "a": value })), expected, "{schema}");
+        }
+    }
+
+    #[test]
+    fn the_same_errors_come_in_the_same_order_every_time() {
+        let keys: Vec<String> = (0..12).map(|n| format!("k{}", n * 7 % 12)).collect();
+        let schema = json!({
+            "properties": keys.iter().map(|k| (k.clone(), json!({"type": "integer"}))).collect::<Map<_, _>>(),
+            "required": ["z", "y", "x"],
+        });
+        let value: Value =
+            keys.iter().rev().map(|k| (k.clone(), json!("no"))).collect::<Map<_, _>>().into();
+        let first = errors(&schema, &value);
+        assert_eq!(first.len(), 15);
+        for _ in 0..20 {
+            assert_eq!(errors(&schema, &value), first);
+        }
+    }
+
+    #[test]
+    fn a_thousand_errors_are_told_as_twenty_and_a_count() {
+        let told = errors(&json!({"items": {"type": "string"}}), &json!(vec![1; 1_500]));
+        assert_eq!(told.len(), MAX_ERRORS);
+        assert_eq!(told[MAX_ERRORS - 1], "and 1481 more errors");
+        let closed = json!({"properties": {"a": {}}, "additionalProperties": false});
+        let one = errors(&closed, &json!({"k".repeat(100_000): 1}));
+        assert!(one[0].len() <= 300 && one[0].ends_with("…'"), "{one:?}");
+    }
+
+    #[test]
+    fn a_reference_that_leaves_the_document_is_named_and_not_followed() {
+        for reference in ["http://127.0.0.1:9/x", "file:///etc/passwd", "other.json", "urn:x:y"] {
+            let told = fault(&json!({"properties": {"a": {"$ref": reference}}}));
+            let SchemaFault::ForeignReference { reference: told } = told else { panic!("{told}") };
+            assert!(told.contains(reference), "{told}");
+        }
+        assert!(matches!(
+            fault(&json!({"$ref": "#/$defs/x"})),
+            SchemaFault::BrokenReference { .. }
+        ));
+        assert!(matches!(
+            fault(&json!({"$schema": "http://x/y"})),
+            SchemaFault::UnknownDraft { .. }
+        ));
+        assert!(
+            Schema::compile(&json!({"$ref": "https://json-schema.org/draft/2020-12/schema"}))
+                .is_ok()
+        );
+    }
+
+    #[test]
+    fn a_schema_that_is_none_is_refused_with_the_place() {
+        let told = fault(&json!({"properties": {"a": {"minimum": "x"}}}));
+        assert!(
+            matches!(&told, SchemaFault::Invalid { pointer, .. } if pointer == "/properties/a/minimum")
+        );
+        for schema in [json!(1), json!("x"), json!(null), json!([]), json!({"type": "strin"})] {
+            assert!(matches!(fault(&schema), SchemaFault::Invalid { .. }), "{schema}");
+        }
+    }
+
+    #[test]
+    fn patterns_run_in_linear_time_or_not_at_all() {
+        let long = json!("a".repeat(200_000) + "!");
+        assert_eq!(errors(&json!({"pattern": "(a+)+$"}), &long).len(), 1);
+        for pattern in ["(?=a)b", "(a)\\1", "((a{1,100}){1,100}){1,100}", "("] {
+            let told = fault(&json!({ "pattern": pattern }));
+            assert!(matches!(told, SchemaFault::Invalid { .. }), "{pattern}: {told}");
+        }
+        let many: Map<String, Value> = (0..65).map(|n| (format!("^a{n}"), json!(true))).collect();
+        let told = fault(&json!({ "patternProperties": many }));
+        assert!(matches!(told, SchemaFault::TooManyPatterns { count: 65, .. }));
+    }
+
+    #[test]
+    fn references_in_a_circle_end() {
+        for schema in [
+            json!({"$ref": "#"}),
+            json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}),
+            json!({"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}),
+            json!({"$dynamicAnchor": "x", "allOf": [{"$dynamicRef": "#x"}, {"$dynamicRef": "#x"}]}),
+        ] {
+            errors(&schema, &json!({"a": 1}));
+        }
+        let tree = json!({"properties": {"a": {"$ref": "#"}, "z": {"type": "string"}}});
+        assert_eq!(errors(&tree, &nested(100)).len(), 1);
+    }
+
+    #[test]
+    fn a_check_that_doubles_with_every_step_is_cut_off() {
+        let costly = ["too costly to check against its schema"];
+        let last = json!({"type": "integer"});
+        for keyword in ["allOf", "anyOf", "oneOf"] {
+            assert!(!errors(&doubling(keyword, 60, &last), &json!("x")).is_empty(), "{keyword}");
+        }
+        assert_eq!(errors(&doubling("allOf", 60, &last), &json!(1)), costly);
+        assert_eq!(errors(&doubling("allOf", 60, &json!(true)), &json!({"a": 1})), costly);
+        let twice = json!([
+            {"properties": {"a": {"$ref": "#"}, "z": {"type": "string"}}},
+            {"properties": {"a": {"$ref": "#"}, "z": {"type": "string"}}, "minProperties": 1}
+        ]);
+        for keyword in ["allOf", "anyOf"] {
+            let told = errors(&json!({ keyword: twice }), &nested(100));
+            let last = told.last().map(String::as_str);
+            assert_eq!(
+                last,
+                Some("does not fit the schema in too many places to list"),
+                "{keyword}"
+            );
+        }
+        // After a check was cut off the next one is whole again.
+        assert_eq!(errors(&json!({"required": ["a"]}), &json!({})), ["missing 'a'"]);
+    }
+
+    #[test]
+    fn a_check_that_goes_too_deep_is_cut_off_before_the_stack_ends() {
+        // Two hundred references for each level of the value.
+        let mut defs = Map::new();
+        for n in 0..200 {
+            let next = json!({ "$ref": format!("#/$defs/d{}", n + 1) });
+            defs.insert(format!("d{n}"), json!({ "allOf": [next] }));
+        }
+        defs.insert("d200".to_owned(), json!({ "properties": { "a": { "$ref": "#/$defs/d0" } } }));
+        let schema = json!({ "$defs": defs, "$ref": "#/$defs/d0" });
+        assert_eq!(errors(&schema, &nested(3)), [""; 0]);
+        assert_eq!(errors(&schema, &nested(120)), ["too costly to check against its schema"]);
+        let mut defs = Map::new();
+        for n in 0..450 {
+            defs.insert(
+                format!("d{n}"),
+                json!({ "allOf": [{ "$ref": format!("#/$defs/d{}", n + 1) }] }),
+            );
+        }
+        defs.insert("d450".to_owned(), json!({"type": "integer"}));
+        let chain = json!({ "$defs": defs, "$ref": "#/$defs/d0" });
+        assert_eq!(errors(&chain, &json!("x")), ["top level should be int"]);
+    }
+
+    #[test]
+    fn a_large_list_is_checked_whole_and_told_short() {
+        let schema = json!({"items": {"type": "integer"}, "uniqueItems": true});
+        let value: Value = (0..100_000).collect::<Vec<u32>>().into();
+        assert_eq!(errors(&schema, &value), [""; 0]);
+        let told = errors(&json!({"items": {"type": "string"}}), &value);
+        assert_eq!(
+            told,
+            ["/0: item 0 should be str", "does not fit the schema in too many places to list"]
+        );
     }
 }

@@ -57,7 +57,10 @@ impl SchemaCache {
             return known;
         }
         let schema = Schema::compile_measured(source, &measured).map(Arc::new);
-        self.kept.lock().add(&measured, schema.clone());
+        // Not for good: there may have been no thread to compile on.
+        if !matches!(schema, Err(SchemaFault::Failed)) {
+            self.kept.lock().add(&measured, schema.clone());
+        }
         schema
     }
 
@@ -102,4 +105,58 @@ impl Kept {
 /// 32 KiB a pattern; a pattern may reach 256 KiB, but 3 KiB is usual.
 fn weight(measured: &Measured) -> usize {
     measured.bytes * 40 + measured.patterns * 32 * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_same_schema_is_compiled_once_whatever_the_order_of_its_keys() {
+        let cache = SchemaCache::new();
+        let one = cache.get(&json!({"type": "object", "title": "x"})).unwrap();
+        let two = cache.get(&json!({"title": "x", "type": "object"})).unwrap();
+        assert!(Arc::ptr_eq(&one, &two));
+        assert_eq!(cache.len(), 1);
+    }
+
+    #[test]
+    fn a_schema_that_cannot_be_used_is_remembered() {
+        let cache = SchemaCache::new();
+        let schema = json!({"type": "strin"});
+        let first = cache.get(&schema).unwrap_err();
+        assert_eq!((cache.get(&schema).unwrap_err(), cache.len()), (first, 1));
+    }
+
+    #[test]
+    fn the_schema_not_used_for_longest_goes_first() {
+        let mut kept = Kept::default();
+        let measured = |n: usize| {
+            let mut digest = [0; 32];
+            digest[..8].copy_from_slice(&n.to_le_bytes());
+            Measured { digest, bytes: 100, patterns: 0 }
+        };
+        for n in 0..MAX_ENTRIES {
+            kept.add(&measured(n), Err(SchemaFault::TooEntangled));
+        }
+        assert!(kept.find(&measured(0).digest).is_some());
+        kept.add(&measured(MAX_ENTRIES), Err(SchemaFault::TooEntangled));
+        assert_eq!(kept.entries.len(), MAX_ENTRIES);
+        assert!(kept.find(&measured(0).digest).is_some(), "just used");
+        assert!(kept.find(&measured(1).digest).is_none(), "the oldest");
+    }
+
+    #[test]
+    fn large_schemas_push_others_out_before_memory_runs_out() {
+        let mut kept = Kept::default();
+        for n in 0..100_u8 {
+            let large = Measured { digest: [n; 32], bytes: 200 * 1024, patterns: 64 };
+            kept.add(&large, Err(SchemaFault::TooEntangled));
+            assert!(kept.weight <= MAX_WEIGHT);
+        }
+        assert!(kept.entries.len() < 20, "{}", kept.entries.len());
+        assert_eq!(kept.weight, kept.entries.values().map(|entry| entry.weight).sum::<usize>());
+    }
 }

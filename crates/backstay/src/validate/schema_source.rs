@@ -229,13 +229,17 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// How deep the compiler may go: the schema's own depth, and that of every target once.
+    /// How deep the compiler may go: the schema's own depth, and that of every target once. Stops
+    /// adding past [`MAX_LINKED_DEPTH`].
     fn linked_depth(&self) -> usize {
-        let targets = self.references.iter().map(|reference| match self.pointed(reference) {
-            Some(target) => depth_of(target),
-            None => self.depth,
-        });
-        self.depth + targets.sum::<usize>()
+        let mut depth = self.depth;
+        for reference in &self.references {
+            depth += self.pointed(reference).map_or(self.depth, depth_of);
+            if depth > MAX_LINKED_DEPTH {
+                break;
+            }
+        }
+        depth
     }
 
     /// Steps the compiler may take under `unevaluated…`; stops counting past [`MAX_STEPS`].
@@ -325,4 +329,85 @@ fn depth_of(value: &Value) -> usize {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     };
     deepest.unwrap_or(0) + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fault(schema: &Value) -> SchemaFault {
+        measure(schema).unwrap_err()
+    }
+
+    #[test]
+    fn the_hash_is_of_the_content_and_not_of_the_order_of_keys() {
+        let hash = |text: &str| measure(&serde_json::from_str(text).unwrap()).unwrap().hash();
+        let one = hash(r#"{"type": "object", "required": ["a", "b"]}"#);
+        assert_eq!(one, hash(r#"{"required":["a","b"],"type":"object"}"#));
+        assert_ne!(one, hash(r#"{"required":["b","a"],"type":"object"}"#));
+        // printf '{"required":["a","b"],"type":"object"}' | sha256sum
+        assert_eq!(one, "f2465c753ed9");
+    }
+
+    #[test]
+    fn size_and_depth_are_bounded() {
+        let nested = |depth| (1..depth).fold(json!({}), |inner, _| json!({ "not": inner }));
+        assert!(measure(&nested(MAX_DEPTH)).is_ok());
+        assert_eq!(fault(&nested(MAX_DEPTH + 1)), SchemaFault::TooDeep { most: MAX_DEPTH });
+        assert_eq!(fault(&nested(500)), SchemaFault::TooDeep { most: MAX_DEPTH });
+        let large = json!({ "description": "x".repeat(MAX_BYTES) });
+        assert!(matches!(fault(&large), SchemaFault::TooLarge { .. }));
+        let long = json!({ "enum": vec![1; MAX_BYTES] });
+        assert!(matches!(fault(&long), SchemaFault::TooLarge { .. }));
+    }
+
+    /// Definitions that each refer `fan` times to the next.
+    fn fan(count: usize, fan: usize, unevaluated: &str) -> Value {
+        let mut defs = Map::new();
+        for n in 0..count {
+            let next = vec![json!({ "$ref": format!("#/%24defs/d{}", n + 1) }); fan];
+            defs.insert(format!("d{n}"), json!({ "allOf": next }));
+        }
+        defs.insert(format!("d{count}"), json!({}));
+        json!({ "$defs": defs, "$ref": "#/$defs/d0", unevaluated: false })
+    }
+
+    #[test]
+    fn paths_are_counted_only_where_the_compiler_would_walk_them() {
+        assert!(measure(&fan(40, 2, "title")).is_ok());
+        for keyword in ["unevaluatedProperties", "unevaluatedItems"] {
+            assert!(measure(&fan(5, 2, keyword)).is_ok());
+            assert_eq!(fault(&fan(40, 2, keyword)), SchemaFault::TooEntangled);
+        }
+        // Every definition refers to every other: the paths are as many as their orders.
+        let all: Vec<Value> = (0..10).map(|n| json!({ "$ref": format!("#d{n}") })).collect();
+        let defs: Map<String, Value> = (0..10)
+            .map(|n| (format!("d{n}"), json!({ "$anchor": format!("d{n}"), "anyOf": all })))
+            .collect();
+        let orders = json!({ "$defs": defs, "anyOf": all, "unevaluatedItems": false });
+        assert_eq!(fault(&orders), SchemaFault::TooEntangled);
+    }
+
+    #[test]
+    fn a_chain_of_references_is_as_deep_as_all_its_targets() {
+        assert!(measure(&fan(300, 1, "title")).is_ok());
+        assert_eq!(fault(&fan(3_000, 1, "title")), SchemaFault::TooEntangled);
+    }
+
+    #[test]
+    fn percent_signs_in_a_pointer_are_resolved() {
+        let rows = [
+            ("a%25b", "a%b"),
+            ("%24defs", "$defs"),
+            ("%", "%"),
+            ("%zz", "%zz"),
+            ("%é", "%é"),
+            ("%C3%A9", "%C3%A9"),
+        ];
+        for (written, meant) in rows {
+            assert_eq!(unescaped(written), meant);
+        }
+    }
 }

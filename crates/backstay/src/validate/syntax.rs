@@ -171,3 +171,127 @@ impl<'de> Visitor<'de> for Strict {
         Ok(Value::Object(map))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn error(text: &str) -> String {
+        let unfit = read(text.to_owned()).err().unwrap_or_else(|| panic!("read: {text}"));
+        assert_eq!((unfit.fault, unfit.layer), (Fault::NotJson, Layer::Syntax));
+        unfit.errors.join("; ")
+    }
+
+    #[test]
+    fn valid_json_is_not_touched() {
+        for text in [" {\"a\" : 1e2}\n", "[]", "\"```\"", "null", "18446744073709551615"] {
+            let parsed = read(text.to_owned()).ok().unwrap();
+            assert_eq!((parsed.text.as_str(), parsed.normalised), (text, None));
+            assert_eq!(parsed.value, serde_json::from_str::<Value>(text).unwrap());
+        }
+    }
+
+    #[test]
+    fn one_fence_around_the_whole_text_is_taken_off() {
+        for text in [
+            "```json\n{\"a\": 1}\n```",
+            "```\n{\"a\": 1}\n```",
+            "  ```JSON\r\n{\"a\": 1}\r\n```\n\n",
+            "```json {\"a\": 1} ```",
+            "```{\"a\": 1}```",
+        ] {
+            let parsed = read(text.to_owned()).ok().unwrap_or_else(|| panic!("{text}"));
+            assert_eq!(parsed.value, json!({"a": 1}));
+            assert_eq!(
+                (parsed.text.as_str(), parsed.normalised),
+                ("{\"a\": 1}", Some(Normalised::Fence))
+            );
+        }
+    }
+
+    #[test]
+    fn anything_else_around_a_value_is_refused() {
+        for text in [
+            "Sure! {\"a\":1}",
+            "{\"a\":1} Hope that helps!",
+            "{\"a\":1}{\"b\":2}",
+            "{\"a\":1}\n{\"b\":2}",
+            "Here:\n```json\n{\"a\":1}\n```",
+            "```json\n{\"a\":1}\n```\nDone.",
+            "```json\n{\"a\":1}",
+            "{\"a\":1}\n```",
+            "```json\n```json\n{\"a\":1}\n```\n```",
+            "```json\n{\"a\":1}\n```\n```json\n{\"b\":2}\n```",
+            "```python\n{\"a\":1}\n```",
+            "<think>so</think>{\"a\":1}",
+            "\u{feff}{\"a\":1}",
+            "{'a': 1}",
+            "{\"a\": 1,}",
+            "{\"a\": NaN}",
+            "// note\n{\"a\":1}",
+            "",
+            "```",
+            "``````",
+        ] {
+            error(text);
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_what_was_expected_and_where_in_characters() {
+        let rows = [
+            ("Sure! {}", "Expecting value at char 0"),
+            ("  \n Sure!", "Expecting value at char 0"),
+            ("```json\n{\"é\": }\n```", "Expecting value at char 6"),
+            ("{\"a\":1} {\"b\":2}", "Extra data at char 8"),
+            ("{\"a\":1", "Expecting ',' delimiter at char 6"),
+            ("{\"a\" 1}", "Expecting ':' delimiter at char 5"),
+            ("{\"a\":1,}", "Expecting property name enclosed in double quotes at char 7"),
+            ("{'a':1}", "Expecting property name enclosed in double quotes at char 1"),
+            ("[1,", "Expecting value at char 3"),
+            ("[1 2]", "Expecting ',' delimiter at char 3"),
+            ("[\"éé\", \"ab", "Unterminated string starting at char 7"),
+            ("\"a\nb\"", "Invalid control character at char 2"),
+            ("\"\\x\"", "Invalid \\escape at char 1"),
+            ("\"\\u12zz\"", "Invalid \\uXXXX escape at char 2"),
+            ("01", "Extra data at char 1"),
+            ("1.", "Extra data at char 1"),
+            ("-", "Expecting value at char 0"),
+            ("[tru]", "Expecting value at char 1"),
+            ("NaN", "Expecting value at char 0"),
+            ("{\"a\":{\"b\":1,\"b\":2}}", "duplicate key 'b'"),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(error(text), expected, "{text}");
+        }
+        assert!(error("1e999").starts_with("number out of range at char "));
+        assert!(error("\"\\ud800\"").contains("at char "));
+    }
+
+    #[test]
+    fn nesting_is_bounded_and_the_bound_is_the_parsers() {
+        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        assert!(read(nested(127)).is_ok());
+        assert_eq!(error(&nested(128)), "Nested too deeply at char 127");
+        assert_eq!(error(&"[".repeat(100_000)), "Nested too deeply at char 127");
+        assert_eq!(error(&"{\"a\":".repeat(100_000)), "Nested too deeply at char 635");
+    }
+
+    #[test]
+    fn a_long_bad_text_is_diagnosed_in_one_pass() {
+        let text = format!("[{}", "\"é\",".repeat(400_000));
+        assert_eq!(error(&text), "Expecting value at char 1600001");
+        error(&"```".repeat(500_000));
+        error(&"\\".repeat(1_000_000));
+    }
+
+    #[test]
+    fn large_numbers_keep_their_text_and_lose_only_digits_of_the_value() {
+        let text = "123456789012345678901234567890";
+        let parsed = read(text.to_owned()).ok().unwrap();
+        assert_eq!(parsed.text, text);
+        assert_eq!(parsed.value, json!(1.234_567_890_123_456_8e29));
+    }
+}

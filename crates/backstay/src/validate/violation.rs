@@ -51,6 +51,8 @@ pub(super) enum What {
     /// It is not the one value, or none of the values, that may stand here. The rest of a
     /// sentence that begins with the value's name.
     Choice(String),
+    /// It fits none of several alternatives; the rest of a sentence that begins with its name.
+    Alternatives(String),
     /// Anything else, as the rest of a sentence that begins with the value's name.
     Says(String),
 }
@@ -62,7 +64,7 @@ impl Violation {
         match self.what {
             What::Missing(_) | What::Type(_) => 0,
             What::Unexpected(_) => 1,
-            What::Choice(_) | What::Says(_) => 2,
+            What::Choice(_) | What::Alternatives(_) | What::Says(_) => 2,
         }
     }
 
@@ -73,7 +75,9 @@ impl Violation {
             What::Missing(key) => format!("{front}missing '{}'", clipped(key, MAX_WORD)),
             What::Unexpected(key) => format!("{front}unexpected '{}'", clipped(key, MAX_WORD)),
             What::Type(types) => format!("{front}{}", self.wrong_type(types)),
-            What::Choice(rest) | What::Says(rest) => format!("{front}{} {rest}", self.name()),
+            What::Choice(rest) | What::Alternatives(rest) | What::Says(rest) => {
+                format!("{front}{} {rest}", self.name())
+            }
         }
     }
 
@@ -145,12 +149,16 @@ pub(super) fn nearest(at: &[Step], mut alternatives: Vec<Vec<Violation>>) -> Vec
         return alternatives.pop().unwrap_or_default();
     }
     let nearest = alternatives.into_iter().min_by_key(Vec::len).unwrap_or_default();
-    let told: Vec<String> = nearest.iter().take(3).map(Violation::words).collect();
-    let mut rest = format!("fits none of {count} alternatives");
-    if !told.is_empty() {
-        rest = format!("{rest}; nearest: {}", told.join(", "));
+    // Alternatives inside alternatives: the innermost say where to look.
+    if nearest.iter().any(|violation| matches!(violation.what, What::Alternatives(_))) {
+        return nearest;
     }
-    vec![Violation { path: at.to_vec(), what: What::Says(rest) }]
+    let told: Vec<String> = nearest.iter().take(3).map(Violation::words).collect();
+    let rest = match told.as_slice() {
+        [] => format!("fits none of {count} alternatives"),
+        told => format!("fits none of {count} alternatives; nearest: {}", told.join(", ")),
+    };
+    vec![Violation { path: at.to_vec(), what: What::Alternatives(rest) }]
 }
 
 /// Drops the alternatives with a violation that `tells` they were not meant, unless that is all.
