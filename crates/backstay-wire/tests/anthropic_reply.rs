@@ -1,5 +1,7 @@
 //! Whole replies of Anthropic Messages, both ways.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
+
 use backstay_wire::chat::{Choice, ErrorClass, Finish, ImageSource, Part, Reply, Usage};
 use backstay_wire::dialect::{Dialect, ReadFault};
 use serde_json::{Value, json};

@@ -1,6 +1,8 @@
 //! Requests of Anthropic Messages: read, written again, and written for callers of the other
 //! dialect.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
+
 use backstay_wire::chat::{Chat, Format, ImageSource, Part, Role, Tool, ToolChoice, Turn};
 use backstay_wire::dialect::{Dialect, Malformed};
 use serde_json::{Value, json};
@@ -19,7 +21,7 @@ fn write(chat: &Chat) -> (Value, Vec<String>) {
     (serde_json::from_slice(&written.bytes).unwrap(), losses.collect())
 }
 
-fn plain(content: Value) -> Value {
+fn plain(content: &Value) -> Value {
     json!({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": content}]})
 }
 
@@ -78,7 +80,7 @@ fn every_field_is_read() {
 
 #[test]
 fn every_block_is_read() {
-    let chat = read(&plain(json!([
+    let chat = read(&plain(&json!([
         {"type": "tool_result", "tool_use_id": "t1", "content": "ok"},
         {"type": "tool_result", "tool_use_id": "t2", "is_error": true,
             "content": [{"type": "text", "text": "no"}], "cache_control": {"type": "ephemeral"}},
@@ -139,7 +141,7 @@ fn a_missing_field_is_told_as_the_provider_tells_it() {
 #[test]
 fn a_wrong_body_is_malformed_and_says_where() {
     let with = |name: &str, value: Value| {
-        let mut body = plain(json!("a"));
+        let mut body = plain(&json!("a"));
         body[name] = value;
         body.to_string()
     };
@@ -160,9 +162,9 @@ fn a_wrong_body_is_malformed_and_says_where() {
         (&*with("messages", json!([{"role": "user"}])), "/messages/0"),
         (&*with("messages", json!([{"role": "bot", "content": "a"}])), "/messages/0/role"),
         (&*with("messages", json!([{"role": "user", "content": 7}])), "/messages/0/content"),
-        (&*plain(json!([{"text": "a"}])).to_string(), "/messages/0/content/0"),
-        (&*plain(json!([{"type": "text"}])).to_string(), "/messages/0/content/0"),
-        (&*plain(json!(["a"])).to_string(), "/messages/0/content/0"),
+        (&*plain(&json!([{"text": "a"}])).to_string(), "/messages/0/content/0"),
+        (&*plain(&json!([{"type": "text"}])).to_string(), "/messages/0/content/0"),
+        (&*plain(&json!(["a"])).to_string(), "/messages/0/content/0"),
         (&*with("max_tokens", json!(-1)), "/max_tokens"),
         (&*with("max_tokens", json!("9")), "/max_tokens"),
         (&*with("stream", json!("yes")), "/stream"),
@@ -189,8 +191,8 @@ fn a_fault_does_not_quote_what_was_said() {
         json!("a secret"),
         json!({"model": "m", "max_tokens": "a secret"}),
         json!({"metadata": "a secret, expected"}),
-        plain(json!([{"type": "text", "text": ["a secret"]}])),
-        plain(json!([{"type": "image", "source": "a secret"}])),
+        plain(&json!([{"type": "text", "text": ["a secret"]}])),
+        plain(&json!([{"type": "image", "source": "a secret"}])),
         json!({"tool_choice": "a secret", "messages": []}),
     ] {
         let fault = try_read(&body).unwrap_err();

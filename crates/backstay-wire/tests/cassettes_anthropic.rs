@@ -4,6 +4,13 @@
 //! finish and tool calls must agree with the recording's own cross-check, or be a disagreement that
 //! is explained in [`EXPLAINED`]. Values that are not known are printed.
 
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its own functions too"
+)]
+
 use std::collections::BTreeMap;
 
 use backstay_wire::chat::{Choice, Delta, Finish, Fold, FoldEnd, Part, Reply};

@@ -1,6 +1,8 @@
 //! The fold of a stream: what it adds up to, how it ends, its bound, and that in every dialect a
 //! streamed reply folds to the whole one.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
+
 use backstay_wire::chat::{
     Choice, Delta, ErrorClass, Finish, Fold, FoldEnd, FoldFault, Part, ProviderError, Reply,
     Terminator, Usage,
@@ -12,7 +14,9 @@ use proptest::prelude::*;
 
 fn folded(deltas: &[Delta]) -> Fold {
     let mut fold = Fold::default();
-    deltas.iter().for_each(|delta| fold.push(delta));
+    for delta in deltas {
+        fold.push(delta);
+    }
     fold
 }
 
@@ -104,6 +108,30 @@ fn a_name_and_an_id_are_set_once() {
 }
 
 #[test]
+fn arguments_that_are_sent_again_are_taken_once_and_the_quirk_is_noted() {
+    let fold = |fragments: &[&str]| {
+        let mut deltas = vec![start(0, "c0", "f")];
+        deltas.extend(fragments.iter().map(|fragment| piece(0, fragment)));
+        let reply = folded(&deltas).into_reply();
+        let Part::ToolCall { arguments, .. } = &reply.choices[0].parts[0] else { panic!() };
+        (arguments.clone(), !reply.unknown.is_empty())
+    };
+    for (fragments, expected, noted) in [
+        (&["{\"q\":", "{\"q\":\"ab", "{\"q\":\"ab\"}"][..], "{\"q\":\"ab\"}", true),
+        (&["{\"a\":1}", "{\"a\":1}"][..], "{\"a\":1}", true),
+        (&["{\"a\":", "1}", "{\"a\":1}", "{\"a\":1}"][..], "{\"a\":1}", true),
+        // An object inside an object of the same beginning is no repetition.
+        (&["{\"q\":", "{\"q\":\"ab\"}", "}"][..], "{\"q\":{\"q\":\"ab\"}}", false),
+        // Two values that differ are ambiguous; half of one is cut.
+        (&["{\"a\":1}", "{\"a\":2}"][..], "{\"a\":1}{\"a\":2}", false),
+        (&["{\"a\":1}", "{\"a\":"][..], "{\"a\":1}{\"a\":", false),
+        (&["{\"a\":", "1"][..], "{\"a\":1", false),
+    ] {
+        assert_eq!(fold(fragments), (expected.to_owned(), noted), "{fragments:?}");
+    }
+}
+
+#[test]
 fn counters_overwrite_and_the_first_names_stay() {
     let usage = |input, output| Delta::Usage(Usage { input, output, ..Usage::default() });
     let named = |id: &str| Delta::Start { id: id.into(), model: id.into() };
@@ -137,7 +165,7 @@ fn the_outcome_needs_a_known_finish() {
         (vec![stop.clone(), null, Delta::End], whole(Terminator::Seen)),
         (vec![stop.clone(), odd, Delta::End], FoldEnd::NoFinish),
         (vec![Delta::Error(error("a")), Delta::Error(error("b"))], FoldEnd::Failed(error("a"))),
-        (vec![stop.clone(), Delta::Error(error("a")), Delta::End], FoldEnd::Failed(error("a"))),
+        (vec![stop, Delta::Error(error("a")), Delta::End], FoldEnd::Failed(error("a"))),
         (vec![finish(Finish::Truncated, None), Delta::End], whole(Terminator::Seen)),
     ] {
         assert_eq!(folded(&deltas).outcome(), expected, "{deltas:?}");
@@ -207,7 +235,9 @@ fn fold_stream(dialect: Dialect, body: &[u8], step: usize) -> Fold {
     let mut take = |frame| {
         if let Frame::Event(event) | Frame::Cut(event) = frame {
             reader.read(&event, &mut deltas).unwrap();
-            deltas.drain(..).for_each(|delta| fold.push(&delta));
+            for delta in deltas.drain(..) {
+                fold.push(&delta);
+            }
         }
     };
     for piece in body.chunks(step) {
@@ -334,7 +364,9 @@ proptest! {
         for dialect in [Dialect::OpenaiChat, Dialect::Anthropic] {
             let mut writer = dialect.stream_writer("m", UsageEvent::Send);
             let mut body = Vec::new();
-            torn(&reply, at).iter().for_each(|delta| writer.write(delta, &mut body));
+            for delta in &torn(&reply, at) {
+                writer.write(delta, &mut body);
+            }
             let fold = fold_stream(dialect, &body, step);
             let whole = FoldEnd::Whole { terminator: Terminator::Seen };
             prop_assert_eq!(fold.outcome(), whole, "{:?}", dialect);
@@ -351,16 +383,57 @@ proptest! {
         ] {
             let mut body = Vec::new();
             let mut writer = from.stream_writer("m", UsageEvent::Send);
-            reply.deltas().iter().for_each(|delta| writer.write(delta, &mut body));
+            for delta in &reply.deltas() {
+                writer.write(delta, &mut body);
+            }
             let first = fold_stream(from, &body, step).into_reply();
             let mut body = Vec::new();
             let mut writer = to.stream_writer("m", UsageEvent::Send);
-            first.deltas().iter().for_each(|delta| writer.write(delta, &mut body));
+            for delta in &first.deltas() {
+                writer.write(delta, &mut body);
+            }
             let mut second = plain(fold_stream(to, &body, step).into_reply());
             let mut first = plain(first);
             first.choices[0].finish_word = None;
             second.choices[0].finish_word = None;
             prop_assert_eq!(&second, &first);
         }
+    }
+
+    #[test]
+    fn calls_whose_fragments_are_mixed_fold_to_the_same_calls(
+        objects in prop::collection::vec(objects(), 1..4),
+        order in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
+        step in 1..9_usize,
+    ) {
+        let begin = |at: usize| start(u32::try_from(at).unwrap(), &format!("c{at}"), "f");
+        let mut left: Vec<&str> = objects.iter().map(String::as_str).collect();
+        let mut deltas: Vec<Delta> = (0..left.len()).map(begin).collect();
+        for next in order {
+            let at = next.index(left.len());
+            let end = left[at].ceil_char_boundary(step.min(left[at].len()));
+            let (fragment, rest) = left[at].split_at(end);
+            left[at] = rest;
+            if !fragment.is_empty() {
+                deltas.push(piece(u32::try_from(at).unwrap(), fragment));
+            }
+        }
+        for (at, rest) in left.iter().enumerate().filter(|(_, rest)| !rest.is_empty()) {
+            deltas.push(piece(u32::try_from(at).unwrap(), rest));
+        }
+        deltas.extend([finish(Finish::ToolUse, None), Delta::End]);
+        let mut writer = Dialect::Anthropic.stream_writer("m", UsageEvent::Omit);
+        let mut body = Vec::new();
+        for delta in &deltas {
+            writer.write(delta, &mut body);
+        }
+        let fold = fold_stream(Dialect::Anthropic, &body, 1_000);
+        prop_assert_eq!(fold.outcome(), FoldEnd::Whole { terminator: Terminator::Seen });
+        let calls: Vec<Part> = objects
+            .iter()
+            .enumerate()
+            .map(|(at, arguments)| call(&format!("c{at}"), "f", arguments))
+            .collect();
+        prop_assert_eq!(fold.into_reply().choices.remove(0).parts, calls);
     }
 }

@@ -1,5 +1,11 @@
 //! The event decoder against the standard's rules, any split of its input, and recorded streams.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, in its own functions too"
+)]
+
 use backstay_wire::frame::sse::{Decoder, Event, Frame, Limits, SseFault, comment, write_event};
 use bytes::Bytes;
 use proptest::prelude::*;

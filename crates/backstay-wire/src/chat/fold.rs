@@ -3,8 +3,15 @@
 //! Parts stand in the order in which they began. Text joins the text before it, reasoning the
 //! reasoning before it that has no signature yet; a tool call is found by its index. Counters
 //! overwrite. What comes after the protocol's end is noted as unknown and left out.
+//!
+//! Some servers send all arguments so far in each fragment, or the whole arguments again at the
+//! end. That shows only in the end: where the fragments in a row are no JSON, but the last one is
+//! and each one begins with the one before, or where they are one JSON value several times, that
+//! value is taken and the quirk noted. Anything else stays as it came, for a validator to refuse.
 
 use std::collections::HashMap;
+
+use serde::de::IgnoredAny;
 
 use super::Delta;
 use super::error::ProviderError;
@@ -18,8 +25,8 @@ pub struct Fold {
     id: String,
     model: String,
     parts: Vec<Part>,
-    /// Tool index -> place among `parts`.
-    tools: HashMap<u32, usize>,
+    /// Tool index -> the call that it names now.
+    tools: HashMap<u32, Slot>,
     finish: Option<(Finish, Option<String>)>,
     usage: Usage,
     unknown: Vec<String>,
@@ -29,6 +36,13 @@ pub struct Fold {
     bytes: usize,
     limit: usize,
     fault: Option<FoldFault>,
+}
+
+/// Where a call stands among the parts, and where its fragments end.
+#[derive(Clone, Debug)]
+struct Slot {
+    place: usize,
+    ends: Vec<usize>,
 }
 
 /// How a fold ended, as far as the deltas show. How the body ended is for the caller to add: after
@@ -64,7 +78,8 @@ pub enum Terminator {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the streamed reply is larger than {limit} bytes")]
 pub struct FoldFault {
-    /// The bound, in bytes of text, reasoning, refusal and tool calls together.
+    /// The bound, in bytes of text, reasoning, refusal and tool calls together; a part and a
+    /// fragment of arguments cost a few bytes beside their text.
     pub limit: usize,
 }
 
@@ -192,6 +207,7 @@ impl Fold {
     /// The reply so far, with one choice. `created` stays 0: deltas do not carry it. A refusal
     /// without words of its own is an empty refusal part, as in a whole reply.
     pub fn into_reply(mut self) -> Reply {
+        self.settle_calls();
         let (finish, finish_word) = self.finish.unwrap_or_default();
         if finish == Finish::Refused && !self.parts.iter().any(|p| matches!(p, Part::Refusal(_))) {
             self.parts.push(Part::Refusal(String::new()));
@@ -212,7 +228,7 @@ impl Fold {
             Delta::Text(piece) | Delta::Reasoning(piece) | Delta::Refusal(piece) => piece.len(),
             Delta::Signature(piece) => piece.len() + PART_COST,
             Delta::ToolStart { id, name, .. } => id.len() + name.len() + PART_COST,
-            Delta::ToolArguments { fragment, .. } => fragment.len(),
+            Delta::ToolArguments { fragment, .. } => fragment.len() + size_of::<usize>(),
             Delta::Start { .. }
             | Delta::Finish { .. }
             | Delta::Usage(_)
@@ -271,7 +287,7 @@ impl Fold {
 
     /// Name and id are set once; the same index with another id is another call.
     fn tool_start(&mut self, index: u32, id: &str, name: &str) {
-        let place = self.tools.get(&index).copied();
+        let place = self.tools.get(&index).map(|slot| slot.place);
         if let Some(Part::ToolCall { id: known, name: called, .. }) =
             place.and_then(|place| self.parts.get_mut(place))
         {
@@ -282,7 +298,7 @@ impl Fold {
             }
             self.note("tool call index used twice");
         }
-        self.tools.insert(index, self.parts.len());
+        self.tools.insert(index, Slot { place: self.parts.len(), ends: Vec::new() });
         let (id, name) = (id.to_owned(), name.to_owned());
         self.parts.push(Part::ToolCall { id, name, arguments: String::new() });
     }
@@ -292,11 +308,26 @@ impl Fold {
             self.note("tool arguments without a call");
             self.tool_start(index, "", "");
         }
-        let place = self.tools.get(&index).copied();
-        if let Some(Part::ToolCall { arguments, .. }) =
-            place.and_then(|place| self.parts.get_mut(place))
+        if let Some(slot) = self.tools.get_mut(&index)
+            && let Some(Part::ToolCall { arguments, .. }) = self.parts.get_mut(slot.place)
         {
             arguments.push_str(fragment);
+            slot.ends.push(arguments.len());
+        }
+    }
+
+    /// Takes arguments that were sent again for what they are.
+    fn settle_calls(&mut self) {
+        for slot in std::mem::take(&mut self.tools).into_values() {
+            let Some(Part::ToolCall { arguments, .. }) = self.parts.get_mut(slot.place) else {
+                continue;
+            };
+            if slot.ends.len() > 1
+                && let Some(once) = sent_again(arguments, &slot.ends)
+            {
+                *arguments = once.to_owned();
+                self.note("tool arguments sent again");
+            }
         }
     }
 
@@ -320,4 +351,31 @@ fn keep_first(known: &mut String, new: &str) {
     if known.is_empty() {
         new.clone_into(known);
     }
+}
+
+/// The one value that `arguments`, whose fragments end at `ends`, was meant to be; `None` where
+/// they are valid as they stand, or no resending explains them.
+fn sent_again<'a>(arguments: &'a str, ends: &[usize]) -> Option<&'a str> {
+    let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
+    if is_json(arguments) {
+        return None;
+    }
+    let mut begin = 0;
+    let mut last = "";
+    let mut grows = true;
+    for end in ends {
+        let piece = arguments.get(begin..*end)?;
+        grows = grows && piece.starts_with(last);
+        (begin, last) = (*end, piece);
+    }
+    if grows && is_json(last) {
+        return Some(last);
+    }
+    let mut values = serde_json::Deserializer::from_str(arguments).into_iter::<IgnoredAny>();
+    values.next()?.ok()?;
+    let (once, mut rest) = arguments.split_at_checked(values.byte_offset())?;
+    while let Some(after) = rest.strip_prefix(once) {
+        rest = after;
+    }
+    rest.is_empty().then_some(once)
 }

@@ -53,7 +53,9 @@ mod tests {
     fn only_a_closed_object_is_whole() {
         let whole = |fragments: &[&str]| {
             let mut json = Json::default();
-            fragments.iter().for_each(|fragment| json.push(fragment));
+            for fragment in fragments {
+                json.push(fragment);
+            }
             json.is_whole()
         };
         assert!(whole(&["{}"]));

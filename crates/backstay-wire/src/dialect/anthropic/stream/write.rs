@@ -11,7 +11,7 @@
 //!
 //! The other dialect may mix the fragments of several tool calls. A call's block is closed when
 //! something else is said and its arguments are whole; until then the rest is held.
-//! A fragment that comes for a closed block would make a lie of what was sent: the stream then
+//! A fragment that comes when its call is whole would make a lie of what was sent: the stream then
 //! fails in-band and says no more.
 
 use serde::Serialize;
@@ -127,6 +127,13 @@ impl Writer {
         is_other && !arguments.is_whole()
     }
 
+    fn is_of_open_call(&self, delta: &Delta) -> bool {
+        match (&self.block, delta) {
+            (Block::Tool { index: open, .. }, Delta::ToolArguments { index, .. }) => open == index,
+            _ => false,
+        }
+    }
+
     fn hold(&mut self, delta: &Delta, out: &mut Vec<u8>) {
         self.held_bytes += 64
             + match delta {
@@ -192,12 +199,12 @@ impl Writer {
 
     fn tool_piece(&mut self, index: u32, fragment: &str, out: &mut Vec<u8>) {
         match &mut self.block {
-            Block::Tool { index: open, arguments } if *open == index => {
+            Block::Tool { index: open, arguments } if *open == index && !arguments.is_whole() => {
                 arguments.push(fragment);
                 self.piece(&Piece::Arguments { partial_json: fragment }, out);
             }
             _ if fragment.trim().is_empty() => {}
-            _ => self.fail("the provider sent more of a tool call that was closed", out),
+            _ => self.fail("the provider sent more of a tool call that was whole", out),
         }
     }
 
@@ -211,7 +218,9 @@ impl Writer {
                 if self.ended {
                     return;
                 }
-                if self.must_wait(&next) {
+                // What is said out of turn may only be more of the open call.
+                let is_passed = !self.held.is_empty() && !self.is_of_open_call(&next);
+                if is_passed || self.must_wait(&next) {
                     self.held.push(next);
                 } else {
                     self.say(&next, out);
