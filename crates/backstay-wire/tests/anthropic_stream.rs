@@ -188,6 +188,7 @@ fn unknown_events_blocks_and_deltas_are_counted_and_their_content_stays_out() {
         stop(0),
         begin(1, &text_block()),
         piece(1, &json!({"type": "smell_delta"})),
+        piece(1, &json!({"type": "colour_delta", "text": {"red": 1}})),
         piece(1, &json!({"type": "citations_delta", "citation": {}})),
         text(1, "a"),
         begin(2, &json!({"type": "server_tool_use", "id": "s", "name": "w", "input": {}})),
@@ -201,6 +202,7 @@ fn unknown_events_blocks_and_deltas_are_counted_and_their_content_stays_out() {
             Delta::Unknown("event: aurora".into()),
             Delta::Unknown("content block: hologram".into()),
             Delta::Unknown("content delta: smell_delta".into()),
+            Delta::Unknown("content delta: colour_delta".into()),
             Delta::Text("a".into()),
             Delta::Unknown("stop_reason: tired".into()),
             Delta::Finish { finish: Finish::Unknown, word: Some("tired".into()) },
@@ -221,14 +223,14 @@ fn a_missing_or_repeated_start_is_tolerated() {
 #[test]
 fn content_that_a_start_brings_along_is_not_lost() {
     let mut begun = start();
-    begun["message"]["content"] =
-        json!([{"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}}]);
+    begun["message"]["content"] = json!([{"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}}, {"type": "hologram"}]);
     let deltas = read(&[begun]);
     assert_eq!(
         deltas[2..],
         [
             Delta::ToolStart { index: 0, id: "t".into(), name: "f".into() },
             Delta::ToolArguments { index: 0, fragment: "{\"a\":1}".into() },
+            Delta::Unknown("content block: hologram".into()),
         ]
     );
 }

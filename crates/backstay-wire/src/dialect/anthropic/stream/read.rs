@@ -23,6 +23,9 @@ use crate::frame::sse::Event;
 /// Blocks that may be open at once. The protocol opens one after the other; more is an attack.
 const MAX_OPEN_BLOCKS: usize = 1_024;
 
+/// The kinds of delta whose fields are read.
+const DELTAS: &[&str] = &["text_delta", "input_json_delta", "thinking_delta", "signature_delta"];
+
 /// Reads one streamed reply.
 #[derive(Debug, Default)]
 pub struct Reader {
@@ -184,7 +187,11 @@ impl Reader {
                 out.push(Delta::ToolStart { index, id, name });
                 out.push(Delta::ToolArguments { index, fragment: arguments });
             }
-            Part::Image { .. } | Part::ToolResult { .. } | Part::Refusal(_) | Part::Other(_) => {
+            Part::Other(whole) => {
+                let kind = whole.get("type").and_then(Value::as_str).unwrap_or_default();
+                out.push(other_block(kind));
+            }
+            Part::Image { .. } | Part::ToolResult { .. } | Part::Refusal(_) => {
                 out.push(Delta::Alive);
             }
         }
@@ -216,12 +223,8 @@ impl Reader {
                 let whole = tool.input.map_or("{}", RawValue::get).to_owned();
                 Open::Tool { index, whole, fragments: false }
             }
-            other if block::is_known_other(other) => {
-                out.push(Delta::Alive);
-                Open::Other
-            }
             other => {
-                out.push(Delta::Unknown(format!("content block: {}", block::short(other))));
+                out.push(other_block(other));
                 Open::Other
             }
         };
@@ -233,7 +236,18 @@ impl Reader {
     }
 
     fn block_delta(&mut self, wire: &Wire<'_>, out: &mut Vec<Delta>) -> Result<(), Malformed> {
-        let piece: Piece<'_> = parse(need(wire.delta, "/delta")?.get(), "/delta")?;
+        let raw = need(wire.delta, "/delta")?;
+        let piece: Piece<'_> = match parse(raw.get(), "/delta") {
+            Ok(piece) => piece,
+            // A kind that is not known may have fields of any form.
+            Err(fault) => match block::kind_of(raw, "/delta")?.as_ref() {
+                known if DELTAS.contains(&known) => return Err(fault),
+                other => {
+                    out.push(Delta::Unknown(format!("content delta: {}", block::short(other))));
+                    return Ok(());
+                }
+            },
+        };
         let open = wire.index.and_then(|at| self.open.get_mut(&at));
         let is_other = matches!(open, Some(Open::Other));
         let delta = match piece.kind.0.as_ref() {
@@ -297,6 +311,14 @@ impl Reader {
         }
         Ok(())
     }
+}
+
+/// A block without a neutral part: a sign of life where it is known.
+fn other_block(kind: &str) -> Delta {
+    if block::is_known_other(kind) {
+        return Delta::Alive;
+    }
+    Delta::Unknown(format!("content block: {}", block::short(kind)))
 }
 
 fn need<'a>(found: Option<&'a RawValue>, path: &str) -> Result<&'a RawValue, Malformed> {
