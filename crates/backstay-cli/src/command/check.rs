@@ -1,0 +1,324 @@
+//! `backstay check`: reads a config, says what is wrong with it, and what it says.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use backstay::policy::{CredentialSource, Pinning, Provider, Route, StreamMode, Target};
+use backstay_gateway::config::{CallLog, Problem, Settings, Severity};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::{print, settings};
+
+const AFTER: &str = "Every problem comes with its line and what to do about it. Nothing is asked of \
+any provider; the variables the config names must be set.
+
+Exit codes: 0 it can be served (warnings allowed, but for --strict); 1 it cannot; 2 it cannot be read.";
+
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct Check {
+    /// The config file [default: backstay.toml here, else the environment]
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Prints one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+    /// Takes warnings for errors
+    #[arg(long)]
+    strict: bool,
+}
+
+/// What was read: settings with warnings, or problems of which one at least is an error.
+type Read = Result<Settings, Vec<Problem>>;
+
+pub(crate) fn run(check: &Check) -> ExitCode {
+    let read = settings::load(check.config.as_deref());
+    let code = exit_code(&read, check.strict);
+    if check.json {
+        print::line(&format!("{:#}", report_json(&read)));
+        return ExitCode::from(code);
+    }
+    print::line(&report(&read));
+    if let Some(next) = next_step(check, code) {
+        print::talk(&next);
+    }
+    ExitCode::from(code)
+}
+
+/// Problems that mean there was nothing to read.
+const UNREAD: [&str; 2] = ["unreadable", "no-config"];
+
+fn exit_code(read: &Read, strict: bool) -> u8 {
+    match read {
+        Ok(settings) => u8::from(strict && !settings.warnings.is_empty()),
+        Err(problems) if problems.iter().any(|problem| UNREAD.contains(&problem.code)) => 2,
+        Err(_) => 1,
+    }
+}
+
+/// What to do now, where the problems do not say it.
+fn next_step(check: &Check, code: u8) -> Option<String> {
+    let named = check.config.as_deref().map(Path::display);
+    match (code, named) {
+        (0, Some(file)) => Some(format!("serve it: backstay serve -c {file}")),
+        (0, None) => Some("serve it: backstay serve".into()),
+        (1, _) => Some("every key, with its default: docs/reference/config.md".into()),
+        _ => None,
+    }
+}
+
+// --- as text ---
+
+fn report(read: &Read) -> String {
+    let problems = match read {
+        Ok(settings) => &settings.warnings,
+        Err(problems) => problems,
+    };
+    let mut parts: Vec<String> = problems.iter().map(|problem| format!("{problem}\n")).collect();
+    if let Ok(settings) = read {
+        parts.push(format!("{}\n", summary(settings)));
+    }
+    parts.push(verdict(problems));
+    parts.join("\n")
+}
+
+fn verdict(problems: &[Problem]) -> String {
+    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
+    let warnings = problems.len() - errors;
+    match (errors, warnings) {
+        (0, 0) => "fine".into(),
+        (0, _) => format!("fine, with warnings: {warnings}"),
+        (_, 0) => format!("not usable; errors: {errors}"),
+        _ => format!("not usable; errors: {errors}, warnings: {warnings}"),
+    }
+}
+
+/// What the config says, a line for each of its parts.
+fn summary(settings: &Settings) -> String {
+    let policy = &settings.policy;
+    let mut rows: Vec<(String, String)> = Vec::new();
+    let server = &settings.server;
+    let log = match &server.call_log {
+        CallLog::Sqlite(path) => path.display().to_string(),
+        CallLog::Memory => "memory".into(),
+        CallLog::Off => "off".into(),
+    };
+    let keys = settings.keys.len();
+    rows.push(("server".into(), format!("{}, caller keys {keys}, call log {log}", server.listen)));
+    rows.extend(policy.providers.values().map(|p| (format!("provider {}", p.name), provider(p))));
+    rows.extend(policy.targets.values().map(|t| (format!("model {}", t.id), target(t))));
+    rows.extend(policy.routes.iter().map(|r| (format!("route {}", r.name), route(r))));
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(40);
+    let lines: Vec<String> =
+        rows.iter().map(|(name, text)| format!("{name:width$}  {text}")).collect();
+    lines.join("\n")
+}
+
+fn provider(provider: &Provider) -> String {
+    let credentials = match &provider.credentials {
+        CredentialSource::Own(keys) => format!("own keys {}", keys.len()),
+        CredentialSource::Caller => "the caller's key".into(),
+        CredentialSource::Nobody => "no key".into(),
+    };
+    format!("{} at {}, {credentials}", provider.dialect.name(), provider.base_url)
+}
+
+fn target(target: &Target) -> String {
+    let model = target.model.as_deref().unwrap_or("the caller's word");
+    let kind = match (target.pinning, &target.model) {
+        (Pinning::Pinned, _) => ", pinned",
+        (Pinning::Alias, Some(_)) => ", an alias",
+        (Pinning::Alias, None) => "",
+    };
+    let window = target.context_tokens.map_or(String::new(), |most| format!(", window {most}"));
+    format!("{model} at {}{kind}{window}", target.provider.name)
+}
+
+fn route(route: &Route) -> String {
+    let tiers: Vec<String> = route
+        .tiers
+        .iter()
+        .map(|tier| tier.iter().map(|target| target.id.as_str()).collect::<Vec<_>>().join(" | "))
+        .collect();
+    let mut parts = vec![
+        tiers.join(" > "),
+        format!("deadline {:?}", route.deadline),
+        format!("attempts {}", route.max_attempts),
+        format!("re-asks {}", route.reasks),
+    ];
+    if let Some(cap) = route.max_output_tokens {
+        let ceiling = route.max_output_tokens_ceiling.filter(|ceiling| *ceiling > cap);
+        parts.push(match ceiling {
+            Some(ceiling) => format!("cap {cap} to {ceiling}"),
+            None => format!("cap {cap}"),
+        });
+    }
+    if route.schema.is_some() {
+        parts.push("schema".into());
+    }
+    if !route.rules.is_empty() {
+        parts.push(format!("rules {}", route.rules.len()));
+    }
+    if route.last_resort.is_some() {
+        parts.push("last resort".into());
+    }
+    parts.push(format!("revision {}", route.revision));
+    parts.join(", ")
+}
+
+// --- as JSON ---
+
+fn report_json(read: &Read) -> Value {
+    let (settings, problems) = match read {
+        Ok(settings) => (Some(settings), &settings.warnings),
+        Err(problems) => (None, problems),
+    };
+    json!({
+        "usable": settings.is_some(),
+        "problems": problems.iter().map(problem_json).collect::<Vec<_>>(),
+        "settings": settings.map(settings_json),
+    })
+}
+
+fn problem_json(problem: &Problem) -> Value {
+    let place = problem.place.as_ref();
+    json!({
+        "severity": problem.severity.to_string(),
+        "code": problem.code,
+        "message": problem.message,
+        "label": problem.label,
+        "help": problem.help,
+        "file": place.map(|place| &place.file),
+        "line": place.map(|place| place.line),
+        "column": place.map(|place| place.column),
+    })
+}
+
+fn settings_json(settings: &Settings) -> Value {
+    let policy = &settings.policy;
+    json!({
+        "listen": settings.server.listen.to_string(),
+        "callers": settings.keys.iter().map(|key| &key.name).collect::<Vec<_>>(),
+        "providers": policy.providers.values().map(|provider| json!({
+            "name": provider.name,
+            "dialect": provider.dialect.name(),
+            "base_url": provider.base_url.to_string(),
+        })).collect::<Vec<_>>(),
+        "models": policy.targets.values().map(|target| json!({
+            "name": target.id,
+            "provider": target.provider.name,
+            "model": target.model,
+            "pinned": target.pinning == Pinning::Pinned,
+            "retires": target.retires.map(|day| day.to_string()),
+            "context_tokens": target.context_tokens,
+        })).collect::<Vec<_>>(),
+        "routes": policy.routes.iter().map(|route| route_json(route)).collect::<Vec<_>>(),
+    })
+}
+
+fn route_json(route: &Route) -> Value {
+    let tiers: Vec<Vec<&str>> =
+        route.tiers.iter().map(|tier| tier.iter().map(|t| t.id.as_str()).collect()).collect();
+    let limits = route.timeouts;
+    let millis = |length: std::time::Duration| u64::try_from(length.as_millis()).ok();
+    json!({
+        "name": route.name,
+        "tiers": tiers,
+        "deadline_ms": millis(route.deadline),
+        "connect_ms": millis(limits.connect),
+        "first_token_ms": millis(limits.first_token),
+        "gap_ms": millis(limits.gap),
+        "total_ms": millis(limits.total),
+        "max_attempts": route.max_attempts,
+        "reasks": route.reasks,
+        "max_output_tokens": route.max_output_tokens,
+        "max_output_tokens_ceiling": route.max_output_tokens_ceiling,
+        "prompt_version": route.prompt_version,
+        "schema": route.schema.is_some(),
+        "rules": route.rules.iter().map(|rule| &rule.name).collect::<Vec<_>>(),
+        "stream": route.stream.map(|mode| match mode {
+            StreamMode::Gate => "gate",
+            StreamMode::Buffered => "buffered",
+        }),
+        "last_resort": route.last_resort.is_some(),
+        "revision": route.revision,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FINE: &str = "
+        [server]
+        call_log = \"memory\"
+        [providers.here]
+        dialect = \"openai_chat\"
+        base_url = \"http://127.0.0.1:8081/v1\"
+        [models.a]
+        provider = \"here\"
+        model = \"small\"
+        context_tokens = 4096
+        [models.b]
+        provider = \"here\"
+        model = \"large\"
+        [routes.triage]
+        tiers = [\"a\", [\"a\", \"b\"]]
+        deadline = \"1500ms\"
+        max_output_tokens = 300
+        max_output_tokens_ceiling = 600
+        rules = [{ name = \"short\", check = \"size(reply.x) < 10\" }]
+        last_resort = { reply = { x = \"\" } }";
+
+    fn read(text: &str) -> Read {
+        settings::from_text(text, Path::new(""))
+    }
+
+    #[test]
+    fn a_config_is_told_in_a_line_for_each_part() {
+        let once = FINE.replace("[\"a\", \"b\"]", "\"b\"");
+        let told = report(&read(&once));
+        let revision = read(&once).unwrap().policy.routes[0].revision.clone();
+        let expected = format!(
+            "server         127.0.0.1:8080, caller keys 0, call log memory\n\
+             provider here  openai_chat at http://127.0.0.1:8081/v1, no key\n\
+             model a        small at here, pinned, window 4096\n\
+             model b        large at here, pinned\n\
+             route triage   a > b, deadline 1.5s, attempts 4, re-asks 2, cap 300 to 600, rules 1, \
+             last resort, revision {revision}\n\nfine"
+        );
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn the_exit_code_tells_right_doubtful_wrong_and_unread_apart() {
+        let fine = FINE.replace("[\"a\", \"b\"]", "\"b\"");
+        let unread = settings::load(Some(Path::new("/nowhere/backstay.toml")));
+        for (read, relaxed, strict) in
+            [(read(&fine), 0, 0), (read(FINE), 0, 1), (read("[servr]"), 1, 1), (unread, 2, 2)]
+        {
+            assert_eq!((exit_code(&read, false), exit_code(&read, true)), (relaxed, strict));
+        }
+    }
+
+    #[test]
+    fn a_wrong_config_is_told_by_its_problems_and_their_number() {
+        let told = report(&read("[servr]\n[models.a]\nprovider = \"x\"\nmodel = \"m\"\n"));
+        assert!(told.starts_with("error: unknown key `servr`\n --> demo.toml:1:2\n"), "{told}");
+        assert!(told.ends_with("\n\nnot usable; errors: 2"), "{told}");
+    }
+
+    #[test]
+    fn programs_get_the_same_as_json() {
+        let told = report_json(&read(FINE));
+        assert_eq!(told["usable"], true);
+        assert_eq!(told["problems"][0]["code"], "same-model");
+        assert_eq!(told["problems"][0]["line"], 15);
+        assert_eq!(told["settings"]["routes"][0]["tiers"], json!([["a"], ["a", "b"]]));
+        assert_eq!(told["settings"]["routes"][0]["deadline_ms"], 1_500);
+        let told = report_json(&read("[servr]"));
+        assert_eq!((&told["usable"], &told["settings"]), (&Value::Bool(false), &Value::Null));
+        assert_eq!(told["problems"][0]["severity"], "error");
+    }
+}
