@@ -1,1 +1,22 @@
-//! The engine of Backstay behind HTTP: an OpenAI and Anthropic compatible gateway.
+//! The engine behind HTTP: what an SDK sees when its base URL points at Backstay.
+//!
+//! ```text
+//!  socket ─▶ server (limits, drain) ─▶ api (path, method) ─▶ auth ─▶ body (bounded)
+//!                                        │
+//!            POST /v1/chat/completions ──┤ chat ─▶ backstay::call::answer ─▶ respond
+//!            POST /v1/messages ──────────┘
+//!            GET /v1/models, /health/*, /metrics
+//!            any other path of a provider ─▶ handed through raw
+//! ```
+
+pub mod api;
+pub mod auth;
+pub mod body;
+mod canned;
+pub mod config;
+mod door;
+pub mod hold;
+pub mod respond;
+pub mod server;
+
+pub use server::{Gateway, Running};

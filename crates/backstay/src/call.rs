@@ -20,8 +20,8 @@ use crate::attempt::{self, Failure, Whole};
 use crate::contract::{self, Ask, Contract};
 use crate::engine::Engine;
 use crate::fault::CallError;
-use crate::record::{Receipt, Trail};
-use crate::route::{self, Step, Stop};
+use crate::record::{Outcome, Receipt, Trail};
+use crate::route::{self, Held, Step, Stop};
 
 /// An answer, and what happened on the way to it.
 #[derive(Debug)]
@@ -52,7 +52,14 @@ pub enum Body {
 /// # Errors
 /// [`CallError`] says whose side it is on, what happened, and when to try again.
 pub async fn answer(engine: &Engine, ask: Ask) -> Result<Answer, CallError> {
-    let contract = contract::settle(engine, ask)?;
+    serve(engine, contract::settle(engine, ask)?).await
+}
+
+/// As [`answer`], for a contract that is settled already.
+///
+/// # Errors
+/// As [`answer`].
+pub async fn serve(engine: &Engine, contract: Contract) -> Result<Answer, CallError> {
     let seat = admit::enter(engine, &contract)?;
     let mut call = Call::begin(engine.clone(), contract, seat);
     loop {
@@ -127,9 +134,9 @@ pub(crate) enum Plan {
 #[derive(Debug)]
 pub(crate) enum End {
     /// A reply, and what was done to it.
-    Reply(Box<Whole>, crate::record::Outcome, Option<String>),
+    Reply(Box<Whole>, Outcome, Option<String>),
     /// A stream to hand on.
-    Stream(Box<attempt::stream::Opened>, crate::route::Held),
+    Stream(Box<attempt::stream::Opened>, Held),
     /// The route's last resort.
     LastResort,
     /// A failure.
@@ -142,7 +149,6 @@ struct LastSeen {
     request_id: Option<String>,
     finish: &'static str,
     validation: &'static str,
-    dialect: Option<backstay_wire::Dialect>,
 }
 
 impl Call {

@@ -150,9 +150,7 @@ impl Dialect {
     pub fn terminal_event(self) -> &'static [u8] {
         match self {
             Self::OpenaiChat => b"data: [DONE]\n\n",
-            Self::Anthropic => {
-                b"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
-            }
+            Self::Anthropic => b"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
         }
     }
 

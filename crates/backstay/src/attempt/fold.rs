@@ -92,9 +92,7 @@ fn finished(finish: Finish, word: Option<&str>) -> Result<Sign, Failure> {
         Finish::ContextExceeded => {
             (Fault::ContextExceeded, "the context window was full".to_owned())
         }
-        Finish::Unknown => {
-            (Fault::UnknownFinish, format!("finish reason `{word}` is not known"))
-        }
+        Finish::Unknown => (Fault::UnknownFinish, format!("finish reason `{word}` is not known")),
     };
     Err(Failure::new(fault, note))
 }

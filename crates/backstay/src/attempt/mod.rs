@@ -11,6 +11,7 @@
 pub mod adapter;
 mod classify;
 mod fold;
+pub mod forward;
 mod read;
 pub mod stream;
 pub mod transport;
@@ -23,7 +24,7 @@ use backstay_wire::{Dialect, ProviderError, Reply};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::Full;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout_at;
 
 use crate::contract::{Contract, Wants};
 use crate::engine::Engine;
@@ -200,9 +201,4 @@ async fn streamed(
 fn is_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
-}
-
-/// What is left until `end`; zero when it is past.
-fn left(end: Instant) -> Duration {
-    end.saturating_duration_since(Instant::now())
 }

@@ -32,11 +32,7 @@ pub(super) async fn bounded(mut body: Incoming, most: usize, end: Instant) -> Op
 }
 
 /// The whole body.
-pub(super) async fn whole(
-    body: Incoming,
-    end: Instant,
-    total: Duration,
-) -> Result<Bytes, Failure> {
+pub(super) async fn whole(body: Incoming, end: Instant, total: Duration) -> Result<Bytes, Failure> {
     match timeout_at(end, Limited::new(body, MAX_REPLY).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(cause)) => {

@@ -71,7 +71,9 @@ impl Call {
             replace_text(&mut reply, &text);
         }
         let body = match (self.contract.wants, whole.raw.filter(|_| same)) {
-            (Wants::Stream { usage }, _) => Body::Told(told(caller, &self.contract.model, &reply, usage)),
+            (Wants::Stream { usage }, _) => {
+                Body::Told(told(caller, &self.contract.model, &reply, usage))
+            }
             (Wants::Whole, Some(raw)) => Body::Whole(raw),
             (Wants::Whole, None) => {
                 let written = caller.write_reply(&reply);
@@ -106,7 +108,9 @@ impl Call {
         };
         let caller = self.contract.ask.dialect;
         let body = match self.contract.wants {
-            Wants::Stream { usage } => Body::Told(told(caller, &self.contract.model, &reply, usage)),
+            Wants::Stream { usage } => {
+                Body::Told(told(caller, &self.contract.model, &reply, usage))
+            }
             Wants::Whole => Body::Whole(Bytes::from(caller.write_reply(&reply).bytes)),
         };
         self.answered(Outcome::LastResort, body)

@@ -67,7 +67,12 @@ impl Call {
                 "connect {:.1?}, first token {:.1?}, gap {:.1?}, total {:.1?}",
                 t.connect, t.first_token, t.gap, t.total
             ),
-            losses: armed.request.losses.iter().map(|l| format!("{}: {}", l.path, l.note)).collect(),
+            losses: armed
+                .request
+                .losses
+                .iter()
+                .map(|l| format!("{}: {}", l.path, l.note))
+                .collect(),
         };
         self.tell(step);
     }

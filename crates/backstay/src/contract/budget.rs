@@ -46,9 +46,13 @@ fn count(chat: &Chat) -> u64 {
     let system: u64 = chat.system.iter().map(part).sum();
     let turns: u64 =
         chat.turns.iter().map(|turn| FRAME + turn.parts.iter().map(part).sum::<u64>()).sum();
-    let tools: u64 = chat.tools.iter().map(|tool| tokens::rough(&tool.parameters.to_string())
-        + tokens::rough(&tool.description)
-        + FRAME).sum();
+    let tools: u64 = chat
+        .tools
+        .iter()
+        .map(|tool| {
+            tokens::rough(&tool.parameters.to_string()) + tokens::rough(&tool.description) + FRAME
+        })
+        .sum();
     system + turns + tools
 }
 

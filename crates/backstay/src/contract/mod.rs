@@ -29,8 +29,8 @@ use crate::validate::{Checks, Shape};
 
 pub use ask::{Ask, Caller};
 pub use budget::Size;
-pub use cap::{Cap, CapOwner};
 pub(crate) use cap::fields as cap_fields;
+pub use cap::{Cap, CapOwner};
 pub use fingerprint::Fingerprint;
 pub(crate) use shape::field as format_field;
 
@@ -134,8 +134,7 @@ impl Contract {
         let Some(pointer) = pointer else {
             return self.neutral().map(Chat::last_user_text).unwrap_or_default();
         };
-        let request: serde_json::Value =
-            serde_json::from_slice(&self.ask.body).unwrap_or_default();
+        let request: serde_json::Value = serde_json::from_slice(&self.ask.body).unwrap_or_default();
         match request.pointer(pointer) {
             Some(serde_json::Value::String(text)) => text.clone(),
             Some(other) => other.to_string(),
@@ -180,8 +179,11 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
 fn required_model<'a>(head: &Scanned, body: &'a Bytes) -> Result<Cow<'a, str>, CallError> {
     let model = head.string(body, "model").map_err(|fault| malformed(&fault))?;
     model.filter(|name| !name.is_empty()).ok_or_else(|| {
-        CallError::local(Local::InvalidRequest, "`model` is missing; name a route or provider/model")
-            .blaming("model")
+        CallError::local(
+            Local::InvalidRequest,
+            "`model` is missing; name a route or provider/model",
+        )
+        .blaming("model")
     })
 }
 
@@ -198,7 +200,8 @@ fn wants(head: &Scanned, ask: &Ask) -> Result<Wants, CallError> {
 
 fn messages_are_a_list(head: &Scanned, body: &Bytes) -> Result<(), CallError> {
     let wrong = |note: &str| {
-        Err(CallError::local(Local::InvalidRequest, format!("`messages` {note}")).blaming("messages"))
+        Err(CallError::local(Local::InvalidRequest, format!("`messages` {note}"))
+            .blaming("messages"))
     };
     match head.raw(body, "messages") {
         None => wrong("is missing; give a list of messages"),

@@ -57,7 +57,10 @@ pub(super) fn settle(
 ) -> Result<(Asked, Checks), CallError> {
     let rules = Arc::clone(&ready.rules);
     match own_format(head, ask).map_err(|fault| malformed(&fault))? {
-        Some(Own::Text) => Ok((Asked::ByCaller { schema: None }, Checks { shape: Shape::Text, rules: Arc::default() })),
+        Some(Own::Text) => Ok((
+            Asked::ByCaller { schema: None },
+            Checks { shape: Shape::Text, rules: Arc::default() },
+        )),
         Some(Own::Json) => {
             let checks = Checks { shape: Shape::Json, rules };
             Ok((Asked::ByCaller { schema: None }, checks))

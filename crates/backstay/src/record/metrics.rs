@@ -143,8 +143,7 @@ impl Metrics {
     /// A call ended. `code` is empty for an answer.
     pub fn ended(&self, route: &str, outcome: Outcome, code: &str, took: Duration) {
         self.in_flight.dec();
-        let labels =
-            CallLabels { route: route.into(), outcome: outcome.word(), code: code.into() };
+        let labels = CallLabels { route: route.into(), outcome: outcome.word(), code: code.into() };
         self.calls.get_or_create(&labels).inc();
         let route = RouteLabels { route: route.into() };
         self.latency.get_or_create(&route).observe(took.as_secs_f64());

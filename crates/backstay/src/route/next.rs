@@ -163,9 +163,7 @@ fn late(call: &mut Call, now: Moment) -> Step {
 
 /// No target can be called: because none is able, or because all rest for too long.
 fn nothing(call: &mut Call, now: Moment) -> Step {
-    let unable = |stop: &Stop| {
-        stop.unable.as_ref().map(|why| format!("{}: {why}", stop.target.id))
-    };
+    let unable = |stop: &Stop| stop.unable.as_ref().map(|why| format!("{}: {why}", stop.target.id));
     let reasons: Vec<String> = call.stops.iter().filter_map(unable).collect();
     if reasons.len() == call.stops.len() {
         let note = format!("no target takes a request of this size: {}", reasons.join("; "));

@@ -93,7 +93,7 @@ impl Schema {
     /// # Errors
     ///
     /// What is wrong with it: structure first, then keys too many, then values.
-    pub(super) fn check(&self, value: &Value) -> Result<(), Unfit> {
+    pub fn check(&self, value: &Value) -> Result<(), Unfit> {
         let looks = LOOKS + LOOKS_A_NODE * nodes(value).min(MAX_NODES);
         let errors = match self.metered(looks, || self.compiled.is_valid(Metered::root(value))) {
             Ok(true) => return Ok(()),

@@ -11,17 +11,22 @@ use crate::policy::{CredentialSource, Provider, Secret, Target};
 
 /// Headers of the caller that say what it wants of the model and are passed on within a dialect.
 /// Hop headers, retry counts and credentials never are.
-const PASSED_ON: [&str; 5] =
-    ["anthropic-version", "anthropic-beta", "openai-beta", "x-client-request-id", "accept-language"];
+const PASSED_ON: [&str; 5] = [
+    "anthropic-version",
+    "anthropic-beta",
+    "openai-beta",
+    "x-client-request-id",
+    "accept-language",
+];
 
 /// The version of the Messages API sent when the caller names none.
 const ANTHROPIC_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
 /// The caller's headers that are passed on to a provider of its own dialect.
 pub(crate) fn passed_on(headers: &HeaderMap) -> impl Iterator<Item = (HeaderName, &HeaderValue)> {
-    PASSED_ON.into_iter().filter_map(|name| {
-        headers.get(name).map(|value| (HeaderName::from_static(name), value))
-    })
+    PASSED_ON
+        .into_iter()
+        .filter_map(|name| headers.get(name).map(|value| (HeaderName::from_static(name), value)))
 }
 
 /// Where the request goes.
@@ -32,11 +37,7 @@ pub(super) fn uri(contract: &Contract, target: &Target) -> Result<Uri, CallError
 }
 
 /// A provider's address with `path` and `query` behind it.
-pub(crate) fn join(
-    provider: &Provider,
-    path: &str,
-    query: Option<&str>,
-) -> Result<Uri, CallError> {
+pub(crate) fn join(provider: &Provider, path: &str, query: Option<&str>) -> Result<Uri, CallError> {
     let base = &provider.base_url;
     // A base URL of a Messages API is written with and without `/v1` in the wild.
     let prefix = base.path().trim_end_matches('/');
@@ -62,7 +63,10 @@ pub(super) fn all(
     let provider = &target.provider;
     let mut headers = HeaderMap::with_capacity(8);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(USER_AGENT, HeaderValue::from_static(concat!("backstay/", env!("CARGO_PKG_VERSION"))));
+    headers.insert(
+        USER_AGENT,
+        HeaderValue::from_static(concat!("backstay/", env!("CARGO_PKG_VERSION"))),
+    );
     if provider.dialect == contract.ask.dialect {
         headers.extend(passed_on(&contract.ask.headers).map(|(k, v)| (k, v.clone())));
     }
@@ -108,7 +112,8 @@ fn credential(provider: &Provider, key: &Secret) -> Result<(HeaderName, HeaderVa
         Dialect::Anthropic => (HeaderName::from_static("x-api-key"), key.expose().to_owned()),
     };
     let mut value = HeaderValue::from_str(&text).map_err(|_| {
-        let note = format!("the key of provider `{}` has characters a header cannot", provider.name);
+        let note =
+            format!("the key of provider `{}` has characters a header cannot", provider.name);
         CallError::local(Local::Internal, note)
     })?;
     value.set_sensitive(true);

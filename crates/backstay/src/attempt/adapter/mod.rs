@@ -8,6 +8,8 @@ mod edits;
 mod headers;
 mod lower;
 
+pub(crate) use headers::{authorize, join};
+
 use backstay_wire::chat::{Format, Turn};
 use backstay_wire::{Chat, Dialect, Loss};
 use bytes::Bytes;
@@ -16,7 +18,6 @@ use http::{HeaderMap, Uri};
 use crate::contract::{Contract, Fingerprint, Wants};
 use crate::fault::CallError;
 use crate::policy::{Structured, Target, Upstream};
-
 
 /// Whether a reply is asked for in one piece or as a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

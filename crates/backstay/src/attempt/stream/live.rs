@@ -44,7 +44,7 @@ struct Source {
 
 /// How events are passed on, and what has passed.
 #[derive(Debug)]
-pub struct Passing {
+struct Passing {
     how: How,
     usage_asked: bool,
     finish: Option<Finish>,
@@ -90,12 +90,7 @@ impl Live {
             truncated: false,
             refused: false,
         };
-        Self {
-            call,
-            source: Some(Source { opened, held }),
-            passing,
-            ready: VecDeque::new(),
-        }
+        Self { call, source: Some(Source { opened, held }), passing, ready: VecDeque::new() }
     }
 
     /// Reads what is there, up to one write's worth.

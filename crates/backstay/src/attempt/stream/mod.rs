@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use backstay_decide::fault::Fault;
 use backstay_wire::dialect::StreamReader;
-use backstay_wire::frame::sse::{Decoder, Frame, Limits};
+use backstay_wire::frame::sse::{Decoder, Event, Frame, Limits};
 use backstay_wire::{Delta, Dialect};
 use bytes::Bytes;
 use http_body::Body as _;
@@ -24,7 +24,7 @@ use tokio::time::{Instant, Sleep};
 use super::Failure;
 use super::transport::{Incoming, innermost};
 
-pub use live::{Live, Passing};
+pub use live::Live;
 
 /// Limits of one stream, already cut to the deadline.
 #[derive(Clone, Copy, Debug)]
@@ -153,7 +153,9 @@ impl Opened {
     fn piece(&mut self, frame: Frame) -> Result<Piece, Failure> {
         let event = match frame {
             Frame::Alive(raw) => return Ok(Piece { raw, deltas: Vec::new() }),
-            Frame::Event(event) | Frame::Cut(event) => event,
+            Frame::Event(event) => event,
+            // Its blank line is missing; whoever passes it on and writes more needs one.
+            Frame::Cut(event) => Event { raw: [&event.raw, &b"\n\n"[..]].concat().into(), ..event },
         };
         let mut deltas = Vec::with_capacity(2);
         self.reader.read(&event, &mut deltas).map_err(|malformed| {

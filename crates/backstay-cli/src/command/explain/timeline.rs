@@ -1,0 +1,101 @@
+//! Draws a call's trail as lines of time.
+
+use std::fmt::Write;
+
+use backstay::record::{Note, Row, Step};
+
+/// The story of `row`, one step a line.
+pub(crate) fn timeline(row: &Row) -> String {
+    let mut out = String::new();
+    let code = if row.code.is_empty() { String::new() } else { format!(" ({})", row.code) };
+    let _ = writeln!(out, "call {}", row.call_id);
+    let _ = writeln!(
+        out,
+        "  model {} on route {}, {}{}",
+        row.model,
+        row.route,
+        row.dialect,
+        if row.streamed { ", streamed" } else { "" }
+    );
+    let _ = writeln!(
+        out,
+        "  {}{code} after {:.1} ms, {} attempt{}",
+        row.outcome,
+        row.latency_ms,
+        row.attempts,
+        if row.attempts == 1 { "" } else { "s" }
+    );
+    let least = if row.at_least { "at least " } else { "" };
+    let _ = writeln!(out, "  tokens: {least}{} in, {} out", row.input_tokens, row.output_tokens);
+    for note in &row.trail.notes {
+        step(&mut out, note);
+    }
+    out.trim_end().to_owned()
+}
+
+fn step(out: &mut String, note: &Note) {
+    let (mark, lines) = told(&note.step);
+    let mut lines = lines.into_iter();
+    let first = lines.next().unwrap_or_default();
+    let _ = writeln!(out, "{:>9.1} ms  {mark:<9} {first}", note.at_ms);
+    for line in lines.filter(|line| !line.is_empty()) {
+        let _ = writeln!(out, "{:>12}  {:<9} {line}", "", "");
+    }
+}
+
+/// A step's mark and its lines.
+fn told(step: &Step) -> (&'static str, Vec<String>) {
+    match step {
+        Step::Settled { route, deadline_ms, deadline_from, budget, cap, fingerprint } => {
+            let cap = cap.map_or_else(|| "the provider's".to_owned(), |cap| cap.to_string());
+            let first = format!("route {route}, deadline {deadline_ms} ms (from {deadline_from})");
+            let second = format!("{budget}, cap {cap}, fingerprint {fingerprint}");
+            ("contract", vec![first, second])
+        }
+        Step::Skipped { target, why } => ("skipped", vec![format!("{target}: {why}")]),
+        Step::Sent { attempt, target, tier, form, fingerprint, limits, losses } => {
+            let first =
+                format!("attempt {attempt} to {target} (tier {tier}), {form}, {fingerprint}");
+            let mut lines = vec![first, limits.clone()];
+            lines.extend(losses.iter().map(|loss| format!("lost {loss}")));
+            ("sent", lines)
+        }
+        Step::Came { .. } => ("came", vec![came(step)]),
+        Step::Judged { verdict, errors } => {
+            let mut lines = vec![verdict.clone()];
+            lines.extend(errors.iter().map(|error| format!("- {error}")));
+            ("judged", lines)
+        }
+        Step::Decided { next, why } => ("decided", vec![format!("{next}: {why}")]),
+        Step::Waited { ms, why } => ("waits", vec![format!("{ms:.1} ms {why}")]),
+        Step::Ended { outcome, code, note } => {
+            let code = code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
+            ("ended", vec![format!("{outcome}{code}"), note.clone()])
+        }
+    }
+}
+
+fn came(step: &Step) -> String {
+    let Step::Came { status, fault, note, took_ms, first_token_ms, finish, usage, .. } = step
+    else {
+        return String::new();
+    };
+    let mut line = format!("after {took_ms:.1} ms: ");
+    match status {
+        Some(status) => line += &format!("status {status}"),
+        None => line += "no response",
+    }
+    if let Some(fault) = fault {
+        line += &format!(", {fault}: {note}");
+    }
+    if let Some(finish) = finish {
+        line += &format!(", finish {finish}");
+    }
+    if let Some(first) = first_token_ms {
+        line += &format!(", first content after {first:.1} ms");
+    }
+    if let Some((Some(input), Some(output))) = usage {
+        line += &format!(", {input} + {output} tokens");
+    }
+    line
+}

@@ -1,0 +1,7 @@
+//! One file a subcommand.
+
+pub(crate) mod check;
+pub(crate) mod demo;
+pub(crate) mod explain;
+pub(crate) mod mock;
+pub(crate) mod serve;

@@ -1,0 +1,122 @@
+//! `backstay serve`: the gateway, until it is told to stop.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use backstay_gateway::Gateway;
+use backstay_gateway::auth::Callers;
+use backstay_gateway::server::Drained;
+use clap::Args;
+
+use crate::{print, settings};
+
+const AFTER: &str = "With no file, and no backstay.toml here, the providers come from the \
+environment: OPENAI_API_KEY, ANTHROPIC_API_KEY. Then `gpt-…` and `claude-…` names work as they are, \
+and `openai/NAME`, `anthropic/NAME` always.
+
+On Ctrl-C or SIGTERM no new connection is taken, calls under way may end (server.drain), and the \
+rest is cut. A second signal stops at once.
+
+Exit codes: 0 stopped in order; 1 the config is wrong; 2 the address or the call log cannot be used.";
+
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct Serve {
+    /// The config file [default: backstay.toml here, else the environment]
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Listens here instead of where the config says; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// Log lines as JSON
+    #[arg(long)]
+    log_json: bool,
+}
+
+pub(crate) fn run(serve: &Serve) -> ExitCode {
+    logging(serve.log_json);
+    let mut settings = match settings::load(serve.config.as_deref()) {
+        Ok(settings) => settings,
+        Err(problems) => {
+            for problem in &problems {
+                print::talk(&problem.to_string());
+            }
+            print::talk("nothing is served; mend the config, or try `backstay demo`");
+            return ExitCode::from(1);
+        }
+    };
+    for warning in &settings.warnings {
+        print::talk(&warning.to_string());
+    }
+    if let Some(listen) = serve.listen {
+        if !listen.ip().is_loopback() && settings.keys.is_empty() {
+            print::talk("error: a listen address outside this machine needs [keys] in the config");
+            return ExitCode::from(1);
+        }
+        settings.server.listen = listen;
+    }
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            print::talk(&format!("error: no threads to run on: {error}"));
+            return ExitCode::from(2);
+        }
+    };
+    match runtime.block_on(until_stopped(settings)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            print::talk(&format!("error: {error:#}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+async fn until_stopped(settings: backstay_gateway::config::Settings) -> anyhow::Result<()> {
+    let engine = settings::engine(&settings)?;
+    let callers = Callers::new(&settings.keys);
+    let listen = settings.server.listen;
+    let running = Gateway::new(engine, callers, settings.server)
+        .start()
+        .await
+        .map_err(|error| anyhow::anyhow!("{listen} cannot be listened on: {error}"))?;
+    print::line(&format!("listening on http://{}", running.address()));
+    signal().await;
+    print::talk("stopping: calls under way may end; press Ctrl-C again to cut them");
+    tokio::select! {
+        drained = running.stop() => {
+            if drained == Drained::Cut {
+                print::talk("the drain time is over: calls still under way were cut");
+            }
+        }
+        () = signal() => print::talk("cut"),
+    }
+    Ok(())
+}
+
+/// Ends at Ctrl-C or SIGTERM.
+pub(crate) async fn signal() {
+    let term = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut term) => {
+                term.recv().await;
+            }
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        () = term => {}
+    }
+}
+
+fn logging(json: bool) {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_from_env("BACKSTAY_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if json {
+        lines.json().init();
+    } else {
+        lines.with_ansi(false).init();
+    }
+}

@@ -1,0 +1,90 @@
+//! The generating paths: read, answer, respond.
+
+use std::sync::Arc;
+
+use backstay::call;
+use backstay::contract::{self, Ask, Wants};
+use backstay::fault::CallError;
+use backstay_wire::Dialect;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Request, Response};
+use hyper::body::Incoming;
+
+use super::{admit, through};
+use crate::body::Sent;
+use crate::hold::{Held, KEEP_ALIVE, Seeking};
+use crate::server::Gateway;
+use crate::{door, respond};
+
+/// Serves a generating call in `dialect`.
+pub(super) async fn serve(
+    gateway: Arc<Gateway>,
+    request: Request<Incoming>,
+    dialect: Dialect,
+) -> Response<Sent> {
+    match take(&gateway, request, dialect).await {
+        Ok(Taken::Ask(ask)) => answer(&gateway, *ask).await,
+        Ok(Taken::Bypass(forward)) => through::send(&gateway, *forward).await,
+        Err(error) => respond::failure(dialect, &error),
+    }
+}
+
+enum Taken {
+    Ask(Box<Ask>),
+    Bypass(Box<backstay::attempt::forward::Forward>),
+}
+
+/// Lets the request in and reads its body.
+async fn take(
+    gateway: &Gateway,
+    request: Request<Incoming>,
+    dialect: Dialect,
+) -> Result<Taken, CallError> {
+    let arrived = gateway.engine().now();
+    let caller = admit(gateway, request.headers())?;
+    let (parts, body) = request.into_parts();
+    let body = door::read(&parts.headers, body, gateway.max_body()).await?;
+    if through::bypasses(&parts.headers) {
+        let forward = through::of(&parts, body, dialect);
+        return Ok(Taken::Bypass(Box::new(forward)));
+    }
+    let query = parts.uri.query().map(str::to_owned);
+    Ok(Taken::Ask(Box::new(Ask { dialect, body, headers: parts.headers, query, caller, arrived })))
+}
+
+async fn answer(gateway: &Gateway, ask: Ask) -> Response<Sent> {
+    let dialect = ask.dialect;
+    let engine = gateway.engine().clone();
+    let contract = match contract::settle(&engine, ask) {
+        Ok(contract) => contract,
+        Err(error) => return respond::failure(dialect, &error),
+    };
+    if contract.wants == Wants::Whole {
+        return match call::serve(&engine, contract).await {
+            Ok(answer) => respond::answer(answer),
+            Err(error) => respond::failure(dialect, &error),
+        };
+    }
+    let mut seeking: Seeking = Box::pin(async move { call::serve(&engine, contract).await });
+    // Dropping the sleep loses nothing; the search is only borrowed and goes on in the body.
+    let found = tokio::select! {
+        found = &mut seeking => Some(found),
+        () = tokio::time::sleep(KEEP_ALIVE) => None,
+    };
+    match found {
+        Some(Ok(answer)) => respond::answer(answer),
+        Some(Err(error)) => respond::failure(dialect, &error),
+        None => held(seeking, dialect),
+    }
+}
+
+/// Ten seconds have gone: the head leaves now, the answer follows in the stream.
+fn held(seeking: Seeking, dialect: Dialect) -> Response<Sent> {
+    let mut response = Response::new(Sent::Held(Box::new(Held::new(seeking, dialect))));
+    let headers = response.headers_mut();
+    let kind = HeaderValue::from_static("text/event-stream; charset=utf-8");
+    headers.insert(CONTENT_TYPE, kind);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert("x-backstay-outcome", HeaderValue::from_static("pending"));
+    response
+}

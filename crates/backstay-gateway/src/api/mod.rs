@@ -1,0 +1,102 @@
+//! Which path means what. The few hot paths are one `match`; nothing is looked up in a table.
+
+mod chat;
+mod models;
+mod through;
+
+use std::sync::Arc;
+
+use backstay::contract::Caller;
+use backstay::fault::CallError;
+use backstay_decide::Local;
+use backstay_wire::Dialect;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+
+use crate::body::Sent;
+use crate::respond;
+use crate::server::Gateway;
+
+/// Answers one request. Total: every failure is a response.
+pub async fn serve(gateway: Arc<Gateway>, request: Request<Incoming>) -> Response<Sent> {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    match (&method, path.as_str()) {
+        (&Method::POST, "/v1/chat/completions" | "/chat/completions") => {
+            chat::serve(gateway, request, Dialect::OpenaiChat).await
+        }
+        (&Method::POST, "/v1/messages" | "/messages") => {
+            chat::serve(gateway, request, Dialect::Anthropic).await
+        }
+        (&Method::GET, "/health/live") => text("ok\n"),
+        (&Method::GET, "/health/ready") => ready(&gateway),
+        (&Method::GET, "/metrics") => metrics(&gateway),
+        (&Method::GET, "/") => text("Backstay. See /health/ready, /v1/models, /metrics.\n"),
+        (_, "/health/live" | "/health/ready" | "/metrics") => wrong_method(&method, &path, "GET"),
+        (_, "/v1/chat/completions" | "/v1/messages") => wrong_method(&method, &path, "POST"),
+        (&Method::GET, "/v1/models") => models::list(&gateway, &request),
+        (&Method::GET, _) if path.starts_with("/v1/models/") => {
+            models::one(&gateway, &request, path.trim_start_matches("/v1/models/"))
+        }
+        _ => through::serve(gateway, request).await,
+    }
+}
+
+/// The dialect in which a path's errors are told.
+pub(crate) fn dialect_of(path: &str, anthropic_version: Option<&HeaderValue>) -> Dialect {
+    if anthropic_version.is_some() || path.contains("/messages") {
+        return Dialect::Anthropic;
+    }
+    Dialect::OpenaiChat
+}
+
+/// Lets the caller in, or says why not.
+fn admit(gateway: &Gateway, headers: &http::HeaderMap) -> Result<Option<Arc<Caller>>, CallError> {
+    if gateway.is_draining() {
+        let note = "the gateway is shutting down; send the request to another one";
+        let soon = std::time::Duration::from_secs(1);
+        return Err(CallError::local(Local::ShuttingDown, note).again_after(Some(soon)));
+    }
+    gateway.callers().admit(headers)
+}
+
+/// Ready as soon as it serves, also while providers are down: they are what it is for.
+fn ready(gateway: &Gateway) -> Response<Sent> {
+    if !gateway.is_draining() {
+        return text("ready\n");
+    }
+    let mut response = text("shutting down\n");
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    response
+}
+
+fn metrics(gateway: &Gateway) -> Response<Sent> {
+    let engine = gateway.engine();
+    let mut response = text(engine.metrics().text(engine.call_log().dropped()));
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+fn wrong_method(method: &Method, path: &str, right: &'static str) -> Response<Sent> {
+    let note = format!("{path} takes {right}, not {method}");
+    let error = CallError::local(Local::InvalidRequest, note);
+    let mut response = respond::failure(dialect_of(path, None), &error);
+    *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+    response.headers_mut().insert("allow", HeaderValue::from_static(right));
+    response
+}
+
+fn text(text: impl Into<bytes::Bytes>) -> Response<Sent> {
+    let mut response = Response::new(Sent::full(text));
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+/// A JSON document.
+fn json(value: &serde_json::Value) -> Response<Sent> {
+    let mut response = Response::new(Sent::full(value.to_string()));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

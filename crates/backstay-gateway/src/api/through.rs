@@ -1,0 +1,74 @@
+//! Requests handed through raw: paths of a provider that Backstay does not judge, and calls with
+//! `x-backstay-bypass: 1`.
+
+use std::sync::Arc;
+
+use backstay::attempt::forward::{Forward, forward};
+use backstay_decide::Local;
+use backstay_wire::Dialect;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Request, Response};
+use hyper::body::Incoming;
+
+use backstay::fault::CallError;
+
+use super::{admit, dialect_of};
+use crate::body::Sent;
+use crate::server::Gateway;
+use crate::{door, respond};
+
+/// Whether a caller wants no check at all.
+pub(super) fn bypasses(headers: &HeaderMap) -> bool {
+    headers.get("x-backstay-bypass").is_some_and(|value| value == "1" || value == "true")
+}
+
+/// Serves any other path below `/v1/`.
+pub(super) async fn serve(gateway: Arc<Gateway>, request: Request<Incoming>) -> Response<Sent> {
+    let version = request.headers().get("anthropic-version");
+    let dialect = dialect_of(request.uri().path(), version);
+    if !request.uri().path().starts_with("/v1/") {
+        let note = format!(
+            "no such path: {}; Backstay serves /v1/chat/completions, /v1/messages and the other \
+             /v1/ paths of its providers",
+            request.uri().path()
+        );
+        return respond::failure(dialect, &CallError::local(Local::UnknownRoute, note));
+    }
+    if let Err(error) = admit(&gateway, request.headers()) {
+        return respond::failure(dialect, &error);
+    }
+    let (parts, body) = request.into_parts();
+    match door::read(&parts.headers, body, gateway.max_body()).await {
+        Ok(body) => send(&gateway, of(&parts, body, dialect)).await,
+        Err(error) => respond::failure(dialect, &error),
+    }
+}
+
+/// The request to be handed through.
+pub(super) fn of(parts: &Parts, body: Bytes, dialect: Dialect) -> Forward {
+    Forward {
+        method: parts.method.clone(),
+        path: parts.uri.path().to_owned(),
+        query: parts.uri.query().map(str::to_owned),
+        headers: parts.headers.clone(),
+        body,
+        dialect,
+    }
+}
+
+/// Hands it through.
+pub(super) async fn send(gateway: &Gateway, request: Forward) -> Response<Sent> {
+    let dialect = request.dialect;
+    match forward(gateway.engine(), request).await {
+        Ok(forwarded) => {
+            let (mut parts, body) = forwarded.response.into_parts();
+            parts.headers.insert("x-backstay-outcome", HeaderValue::from_static("bypassed"));
+            if let Ok(target) = HeaderValue::from_str(&forwarded.target) {
+                parts.headers.insert("x-backstay-target", target);
+            }
+            Response::from_parts(parts, Sent::Through(Box::new(body)))
+        }
+        Err(error) => respond::failure(dialect, &error),
+    }
+}

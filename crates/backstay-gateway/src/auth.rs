@@ -1,0 +1,125 @@
+//! Who is calling: the keys of `[keys.NAME]`, sent as `Authorization: Bearer` or `x-api-key`.
+//!
+//! Both schemes are accepted on every path: current Anthropic SDKs send a bearer token, older ones
+//! `x-api-key`. Tokens are kept as digests and compared in constant time, all of them each time.
+
+use std::sync::Arc;
+
+use backstay::contract::Caller;
+use backstay_decide::Local;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::config::CallerKey;
+use backstay::fault::CallError;
+
+/// The callers that are let in.
+#[derive(Debug, Default)]
+pub struct Callers {
+    known: Vec<([u8; 32], Arc<Caller>)>,
+}
+
+impl Callers {
+    /// Those with the given keys. Empty: everybody is let in, without a name.
+    pub fn new(keys: &[CallerKey]) -> Self {
+        let known = keys.iter().map(|key| {
+            let caller = Caller { name: key.name.clone(), tenant: key.tenant.clone() };
+            (digest(key.token.expose()), Arc::new(caller))
+        });
+        Self { known: known.collect() }
+    }
+
+    /// The caller with the token in `headers`.
+    ///
+    /// # Errors
+    /// No token, or one that is not known.
+    pub fn admit(&self, headers: &HeaderMap) -> Result<Option<Arc<Caller>>, CallError> {
+        if self.known.is_empty() {
+            return Ok(None);
+        }
+        let Some(token) = token(headers) else {
+            let note = "no key was sent; send one of the gateway's keys as `Authorization: Bearer` \
+                        or `x-api-key`";
+            return Err(CallError::local(Local::Unauthorized, note));
+        };
+        let sent = digest(token);
+        let mut found = None;
+        for (known, caller) in &self.known {
+            if bool::from(known.ct_eq(&sent)) {
+                found = Some(Arc::clone(caller));
+            }
+        }
+        found.map(Some).ok_or_else(|| {
+            let note =
+                "the key that was sent is not one of the gateway's; see [keys] in its config";
+            CallError::local(Local::Unauthorized, note)
+        })
+    }
+}
+
+fn token(headers: &HeaderMap) -> Option<&str> {
+    let bearer = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let bearer = bearer.and_then(|value| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    });
+    bearer.or_else(|| headers.get("x-api-key").and_then(|value| value.to_str().ok()))
+}
+
+fn digest(token: &str) -> [u8; 32] {
+    Sha256::digest(token.as_bytes()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use backstay::policy::Secret;
+    use http::HeaderMap;
+
+    use super::Callers;
+    use crate::config::CallerKey;
+
+    fn callers() -> Callers {
+        Callers::new(&[
+            CallerKey {
+                name: "app".into(),
+                token: Secret::new("s3cret".into()),
+                tenant: "t".into(),
+            },
+            CallerKey { name: "job".into(), token: Secret::new("other".into()), tenant: "".into() },
+        ])
+    }
+
+    fn with(name: &'static str, value: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(name, value.parse().unwrap());
+        headers
+    }
+
+    #[test]
+    fn both_schemes_let_the_same_caller_in() {
+        for headers in [
+            with("authorization", "Bearer s3cret"),
+            with("authorization", "bearer s3cret"),
+            with("x-api-key", "s3cret"),
+        ] {
+            assert_eq!(callers().admit(&headers).unwrap().unwrap().name, "app");
+        }
+        assert_eq!(callers().admit(&with("x-api-key", "other")).unwrap().unwrap().name, "job");
+    }
+
+    #[test]
+    fn no_key_and_a_wrong_key_are_told_apart_and_both_refused() {
+        let none = callers().admit(&HeaderMap::new()).unwrap_err();
+        let wrong = callers().admit(&with("x-api-key", "s3cre")).unwrap_err();
+        assert_eq!((none.code(), wrong.code()), ("unauthorized", "unauthorized"));
+        assert!(none.to_string().contains("no key was sent"));
+        assert!(wrong.to_string().contains("not one of the gateway's"));
+    }
+
+    #[test]
+    fn without_keys_everybody_is_let_in_without_a_name() {
+        assert!(Callers::default().admit(&HeaderMap::new()).unwrap().is_none());
+    }
+}

@@ -1,0 +1,87 @@
+//! Reads a request's body at the door: bounded in bytes and in time.
+
+use std::time::Duration;
+
+use backstay::fault::CallError;
+use backstay_decide::Local;
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http::header::CONTENT_LENGTH;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tokio::time::{Instant, timeout_at};
+
+/// Longest wait for a whole body. A minute carries 32 MiB over 4.5 Mbit/s.
+const BODY: Duration = Duration::from_secs(60);
+
+/// How much of a body that is too large is read and thrown away, so that the caller, still
+/// sending, gets to read why.
+const DRAIN: u64 = 256 << 20;
+
+/// How long that may take.
+const DRAIN_TIME: Duration = Duration::from_secs(10);
+
+/// The whole body, at most `most` bytes.
+///
+/// # Errors
+/// It is larger, takes too long, or breaks off.
+pub(crate) async fn read(
+    headers: &HeaderMap,
+    mut body: Incoming,
+    most: u64,
+) -> Result<Bytes, CallError> {
+    let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    let announced: Option<u64> = announced.and_then(|value| value.parse().ok());
+    if announced.is_some_and(|bytes| bytes > most) {
+        drain(body).await;
+        return Err(too_large(announced, most));
+    }
+    let end = Instant::now() + BODY;
+    let mut first: Option<Bytes> = None;
+    let mut all = BytesMut::new();
+    while let Some(frame) = timeout_at(end, body.frame()).await.map_err(|_| slow())? {
+        let Ok(piece) = frame.map_err(|_| broken())?.into_data() else { continue };
+        if (all.len() + first.as_ref().map_or(0, Bytes::len) + piece.len()) as u64 > most {
+            drain(body).await;
+            return Err(too_large(announced, most));
+        }
+        match first.take() {
+            None if all.is_empty() => first = Some(piece),
+            None => all.extend_from_slice(&piece),
+            Some(earlier) => {
+                let announced = announced.and_then(|bytes| usize::try_from(bytes).ok());
+                all.reserve(announced.unwrap_or_default().max(earlier.len() + piece.len()));
+                all.extend_from_slice(&earlier);
+                all.extend_from_slice(&piece);
+            }
+        }
+    }
+    Ok(first.unwrap_or_else(|| all.freeze()))
+}
+
+async fn drain(mut body: Incoming) {
+    let end = Instant::now() + DRAIN_TIME;
+    let mut thrown = 0;
+    while thrown < DRAIN {
+        let Ok(Some(Ok(frame))) = timeout_at(end, body.frame()).await else { return };
+        thrown += frame.data_ref().map_or(0, |piece| piece.len() as u64);
+    }
+}
+
+fn too_large(announced: Option<u64>, most: u64) -> CallError {
+    let size = announced.map_or_else(|| "more".to_owned(), |bytes| format!("{bytes} bytes"));
+    let note = format!(
+        "the request body has {size}, and at most {most} bytes are taken; shorten it or raise \
+         server.max_body_bytes"
+    );
+    CallError::local(Local::BodyTooLarge, note)
+}
+
+fn slow() -> CallError {
+    let note = format!("the request body was not complete within {BODY:?}");
+    CallError::local(Local::InvalidRequest, note)
+}
+
+fn broken() -> CallError {
+    CallError::local(Local::InvalidRequest, "the request body broke off before its end")
+}

@@ -1,0 +1,229 @@
+//! The socket: accepts, limits, answers, drains.
+//!
+//! A stop comes in three steps: no new connection is accepted and `/health/ready` says so; calls
+//! under way go on until they end or the drain time is over; then what is left is cut, which
+//! cancels it upstream.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use backstay::engine::Engine;
+use backstay::fault::CallError;
+use backstay_decide::Local;
+use futures_util::FutureExt;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::api;
+use crate::auth::Callers;
+use crate::body::Sent;
+use crate::config::Server;
+use crate::respond;
+
+/// Pause after a failed accept: the process is out of file descriptors, and trying at once again
+/// would only burn the processor.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// A gateway: the engine with its callers and limits.
+#[derive(Debug)]
+pub struct Gateway {
+    engine: Engine,
+    callers: Callers,
+    server: Server,
+    draining: AtomicBool,
+}
+
+/// A gateway that serves. Dropping it stops it without a drain.
+#[derive(Debug)]
+pub struct Running {
+    address: SocketAddr,
+    stop: CancellationToken,
+    cut: CancellationToken,
+    tasks: TaskTracker,
+    gateway: Arc<Gateway>,
+}
+
+impl Gateway {
+    /// A gateway in front of `engine`.
+    pub fn new(engine: Engine, callers: Callers, server: Server) -> Self {
+        Self { engine, callers, server, draining: AtomicBool::new(false) }
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Who is let in.
+    pub fn callers(&self) -> &Callers {
+        &self.callers
+    }
+
+    /// The largest request body, in bytes.
+    pub fn max_body(&self) -> u64 {
+        self.server.max_body_bytes
+    }
+
+    /// Whether it is shutting down.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Binds the configured address and serves until [`Running::stop`].
+    ///
+    /// # Errors
+    /// The address cannot be bound.
+    pub async fn start(self) -> std::io::Result<Running> {
+        let listener = TcpListener::bind(self.server.listen).await?;
+        let address = listener.local_addr()?;
+        let running = Running {
+            address,
+            stop: CancellationToken::new(),
+            cut: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            gateway: Arc::new(self),
+        };
+        let (stop, cut) = (running.stop.clone(), running.cut.clone());
+        let tasks = running.tasks.clone();
+        let gateway = Arc::clone(&running.gateway);
+        running.tasks.spawn(async move { accept(listener, gateway, tasks, (stop, cut)).await });
+        Ok(running)
+    }
+}
+
+impl Running {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The gateway.
+    pub fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
+
+    /// Stops: at most the configured drain time for calls under way, then cuts what is left.
+    /// Returns whether all ended by themselves.
+    pub async fn stop(self) -> Drained {
+        self.gateway.draining.store(true, Ordering::Relaxed);
+        self.stop.cancel();
+        self.tasks.close();
+        let drain = self.gateway.server.drain;
+        let drained = tokio::time::timeout(drain, self.tasks.wait()).await.is_ok();
+        self.cut.cancel();
+        if !drained {
+            let _ = tokio::time::timeout(Duration::from_secs(1), self.tasks.wait()).await;
+        }
+        let log = self.gateway.engine.call_log().clone();
+        let _ = tokio::task::spawn_blocking(move || log.flush()).await;
+        if drained { Drained::Whole } else { Drained::Cut }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        self.cut.cancel();
+    }
+}
+
+/// How a stop went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drained {
+    /// Every call under way ended by itself.
+    Whole,
+    /// Some were cut at the end of the drain time.
+    Cut,
+}
+
+async fn accept(
+    listener: TcpListener,
+    gateway: Arc<Gateway>,
+    tasks: TaskTracker,
+    (stop, cut): (CancellationToken, CancellationToken),
+) {
+    let most = usize::try_from(gateway.server.max_connections).unwrap_or(Semaphore::MAX_PERMITS);
+    let places = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
+    loop {
+        // A cancelled accept loses nothing: the connection stays in the kernel's queue.
+        let place = tokio::select! {
+            () = stop.cancelled() => return,
+            place = Arc::clone(&places).acquire_owned() => place,
+        };
+        let Ok(place) = place else { return };
+        let accepted = tokio::select! {
+            () = stop.cancelled() => return,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((socket, _)) => {
+                let (gateway, stop, cut) = (Arc::clone(&gateway), stop.clone(), cut.clone());
+                tasks.spawn(async move {
+                    connection(socket, gateway, stop, cut).await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Serves one connection until it closes, the drain ends, or the gateway is dropped.
+async fn connection(
+    socket: TcpStream,
+    gateway: Arc<Gateway>,
+    stop: CancellationToken,
+    cut: CancellationToken,
+) {
+    // Without it a small answer waits 40 ms for the caller's acknowledgement.
+    let _ = socket.set_nodelay(true);
+    let limits = &gateway.server;
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(limits.header_timeout)
+        .max_buf_size(usize::try_from(limits.max_header_bytes).unwrap_or(64 << 10).max(8_192));
+    if limits.max_headers != 100 {
+        http.max_headers(usize::try_from(limits.max_headers).unwrap_or(100));
+    }
+    let served = Arc::clone(&gateway);
+    let service = service_fn(move |request| guarded(Arc::clone(&served), request));
+    let socket = TokioIo::new(crate::canned::Worded::new(socket));
+    let mut connection = std::pin::pin!(http.serve_connection(socket, service));
+    tokio::select! {
+        () = cut.cancelled() => return,
+        () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
+        _ = connection.as_mut() => return,
+    }
+    tokio::select! {
+        () = cut.cancelled() => {}
+        _ = connection => {}
+    }
+}
+
+/// Answers a request; a panic becomes a 500, and the connection lives on.
+async fn guarded(
+    gateway: Arc<Gateway>,
+    request: Request<Incoming>,
+) -> Result<Response<Sent>, Infallible> {
+    let dialect = api::dialect_of(request.uri().path(), request.headers().get("anthropic-version"));
+    let answered = AssertUnwindSafe(api::serve(gateway, request)).catch_unwind().await;
+    Ok(answered.unwrap_or_else(|_| {
+        tracing::error!("a call panicked; please report this");
+        let note = "the gateway failed inside; this is a bug of Backstay, please report it";
+        respond::failure(dialect, &CallError::local(Local::Internal, note))
+    }))
+}
