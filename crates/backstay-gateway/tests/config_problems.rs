@@ -17,7 +17,7 @@ use config_world::outside;
 
 /// Every code a problem can have, but for those of files that cannot be read (`unreadable`,
 /// `not-utf8`, `no-config`) and of too many (`more`), which have tests of their own.
-const CODES: [&str; 44] = [
+const CODES: [&str; 46] = [
     "alias",
     "bad-address",
     "bad-header",
@@ -35,6 +35,8 @@ const CODES: [&str; 44] = [
     "duplicate-key",
     "empty-secret",
     "empty-tier",
+    "gateway-key-upstream",
+    "human-unseen",
     "idle-key",
     "idle-keys",
     "idle-reasks",

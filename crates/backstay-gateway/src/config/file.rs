@@ -205,7 +205,8 @@ pub(super) struct RouteTable {
     pub(super) stream: Option<StreamWord>,
     /// What a refusal leads to: `"last_resort"` (that, else the provider's reason) or `"next_tier"`.
     pub(super) on_refusal: RefusalWord,
-    /// What an answer that breaks a rule leads to: `"reask"`, `"reject"` or `"human"`.
+    /// What an answer that breaks a rule leads to: `"reask"` (the target is asked again),
+    /// `"reject"` (a typed error) or `"human"` (the last resort, where a person looks at it).
     pub(super) on_semantic: SemanticWord,
     /// What answers when no model can. Default: a typed error.
     pub(super) last_resort: Option<LastResortTable>,

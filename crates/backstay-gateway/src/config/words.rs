@@ -128,7 +128,7 @@ pub(super) enum SemanticWord {
     Reask,
     /// The call fails with the rule's message.
     Reject,
-    /// A person decides.
+    /// The call ends at the last resort, where a person looks at it.
     Human,
 }
 

@@ -9,7 +9,7 @@ use http::Uri;
 use super::Loading;
 use crate::config::file::File;
 use crate::config::problem::Problem;
-use crate::config::words::Tier;
+use crate::config::words::{AuthWord, SemanticWord, Tier};
 
 impl Loading<'_> {
     /// Notes models that no route names and providers that no model names.
@@ -38,6 +38,26 @@ impl Loading<'_> {
         if file.routes.is_empty() && file.providers.is_empty() {
             let problem = Problem::warning("no-provider", "this config names no provider");
             self.note(problem.help("add a [providers.NAME], a [models.NAME] and a [routes.NAME]"));
+        }
+    }
+
+    /// Notes keys that are fine alone and not together.
+    pub(super) fn lint_pairs(&mut self, file: &File) {
+        let passed_on = |auth| matches!(auth, Some(AuthWord::Caller));
+        for (name, _) in file.providers.iter().filter(|(_, table)| passed_on(table.auth)) {
+            if !file.keys.is_empty() {
+                let message = format!("callers' keys of this gateway would be sent to `{name}`");
+                let help = "use `auth = \"own\"` with `api_keys`, or take out [keys]";
+                self.doubt(&["providers", name, "auth"], "gateway-key-upstream", message, help);
+            }
+        }
+        let human = |word| matches!(word, SemanticWord::Human);
+        for (name, _) in file.routes.iter().filter(|(_, table)| human(table.on_semantic)) {
+            if !self.tree.has(&["routes", name, "last_resort"]) {
+                let message = "no person will see it: the route has no last resort".into();
+                let help = "add a `last_resort` that marks the answer for a person";
+                self.doubt(&["routes", name, "on_semantic"], "human-unseen", message, help);
+            }
         }
     }
 

@@ -59,6 +59,7 @@ impl<'a> Loading<'a> {
         let routes = self.routes(file, &targets);
         if self.problems.iter().all(|problem| problem.severity == Severity::Warning) {
             self.lint_unused(file);
+            self.lint_pairs(file);
         }
         let wrong = self.problems.iter().any(|problem| problem.severity == Severity::Error);
         let told = self.tree.told(self.problems);
