@@ -61,7 +61,8 @@ pub(crate) struct Ask {
     pub(crate) tools: Vec<Tool>,
     /// The tool the caller insists on, as an index into `tools`.
     pub(crate) forced: Option<usize>,
-    /// The text of the last user message that has text; may be empty.
+    /// The text of the user message the answer is about: the last that has text, with structured
+    /// output the first. May be empty.
     pub(crate) last_user: String,
     /// Digest of `last_user`.
     pub(crate) last_digest: u64,
@@ -146,7 +147,8 @@ impl Ask {
         let messages = body.messages.as_deref().unwrap_or(&[]);
         let tools = tools(endpoint.dialect(), body.tools);
         let forced = forced(body.tool_choice, &tools);
-        let (first_digest, last_user) = users(messages);
+        let schema = schema(body.response_format, body.output_config);
+        let (first_digest, last_user) = users(messages, schema.is_some());
         let last_digest = digest(last_user.as_bytes());
         Ok(Self {
             endpoint,
@@ -154,7 +156,7 @@ impl Ask {
             form: form(&body),
             messages: messages.len(),
             max_tokens: body.max_completion_tokens.or(body.max_tokens),
-            schema: schema(body.response_format, body.output_config),
+            schema,
             forced,
             tools,
             first_digest: first_digest.unwrap_or(last_digest),
@@ -255,8 +257,13 @@ fn forced(raw: Option<&RawValue>, tools: &[Tool]) -> Option<usize> {
     tools.iter().position(|tool| tool.name == name)
 }
 
-/// The digest of the first user text, where that is not also the last; and the last.
-fn users(messages: &[Message<'_>]) -> (Option<u64>, String) {
+/// The digest of the first user text, where that is not also the last; and the text the answer is
+/// about: the last, but where structured output is asked for the first, since what follows an
+/// assistant's turn there is a correction of its form.
+fn users(messages: &[Message<'_>], structured: bool) -> (Option<u64>, String) {
+    if structured && let Some(first) = messages.iter().find_map(user_text) {
+        return (None, first);
+    }
     let last = messages.iter().enumerate().rev().find_map(|(at, m)| Some((at, user_text(m)?)));
     let Some((last_at, last)) = last else { return (None, String::new()) };
     let earlier = messages.get(..last_at).unwrap_or(&[]);
