@@ -40,13 +40,13 @@ def inline(value) -> str:
     return "{ " + ", ".join(f"{key} = {json.dumps(item)}" for key, item in value.items()) + " }"
 
 
-def triage_route(tiers: list[str], last_resort: bool, deadline="10s", extra="") -> str:
+def triage_route(tiers: list[str], last_resort: bool, deadline="10s", attempts=MAX_ATTEMPTS) -> str:
     text = (
         f"[routes.triage]\ntiers = {json.dumps(tiers)}\ndeadline = \"{deadline}\"\n"
         'timeouts = { connect = "2s", first_token = "1s", gap = "1s", total = "5s" }\n'
-        f"max_attempts = {MAX_ATTEMPTS}\nreasks = {REASKS}\n"
+        f"max_attempts = {attempts}\nreasks = {REASKS}\n"
         "max_output_tokens = 300\nmax_output_tokens_ceiling = 600\n"
-        'prompt_version = "triage-v3"\nschema = "triage.schema.json"\n' + RULES + extra
+        'prompt_version = "triage-v3"\nschema = "triage.schema.json"\n' + RULES
     )
     if last_resort:
         text += f"last_resort = {{ reply = {inline(REPLY)} }}\n"
@@ -64,14 +64,14 @@ def plain_route(name: str, tiers: list[str], deadline="10s", extra="", timeouts=
     )
 
 
-def triage(mock_url: str, first: tuple[str, str], second=None, last_resort=False, deadline="10s", extra="") -> str:
+def triage(mock_url: str, first: tuple[str, str], second=None, last_resort=False, **route) -> str:
     """A gateway with the route `triage`. `first` and `second` are (provider, behaviour of the mock)."""
     text = providers(mock_url) + target("first", *first)
     tiers = ["first"]
     if second:
         text += target("second", *second)
         tiers.append("second")
-    return text + triage_route(tiers, last_resort, deadline, extra)
+    return text + triage_route(tiers, last_resort, **route)
 
 
 def plain(mock_url: str, provider: str, behaviour: str, **route) -> str:

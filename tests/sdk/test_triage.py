@@ -9,8 +9,9 @@ from settings import MAX_ATTEMPTS, REASKS, REPLY, triage
 # A bad answer is asked for again with its errors, at most twice.
 ASKED_AGAIN = 1 + REASKS
 ONCE = 1
-# A broken reply may be whole the next time: it is fetched anew until the attempts are used up.
-ALL = MAX_ATTEMPTS
+# A broken reply may be whole the next time: it is fetched anew until the attempts are used up. One
+# less than in the example, so that the waits between them stay short.
+ALL = MAX_ATTEMPTS - 1
 
 # Behaviour of the mock: calls when it stands alone, and the code of the failure then.
 DAMAGED = {
@@ -31,7 +32,7 @@ DAMAGED = {
     "empty-200": (ALL, "reply_empty"),
     "html-200": (ALL, "reply_malformed"),
     "json-array-200": (ALL, "reply_malformed"),
-    "error-in-200": (ALL, "provider_error"),
+    "error-in-200": (ALL, {"openai": "provider_error", "anthropic": "provider_overloaded"}),
     "short-body": (ALL, "provider_connection_lost"),
 }
 # A refusal is a decision and not a breakdown: no laxer model is sought for it.
@@ -53,7 +54,9 @@ def providers_of(sdk):
 def a_damaged_first_tier_still_gives_a_valid_answer(sdk, start, mock, tickets, damage):
     own, other = providers_of(sdk)
     client = sdk(start(triage(mock.url, (own, damage), (other, "healthy+n=8"), last_resort=True)))
-    for ticket in (tickets[0], tickets[57]):
+    # The mock knows the right second answer for the first ticket only; see plant.Mock.
+    asked = (tickets[0],) if MENDED.get(damage, 1) > 1 else (tickets[0], tickets[57])
+    for ticket in asked:
         mock.reset()
         answer = ask(client, ticket)
         is_a_triage(answer.json(), ticket["text"])
@@ -66,17 +69,17 @@ def a_damaged_first_tier_still_gives_a_valid_answer(sdk, start, mock, tickets, d
             assert who in answer.headers["x-backstay-target"], answer.headers
         asked_second = damage not in MENDED and damage not in REFUSED
         assert len(mock.calls_to("healthy+n=8")) == asked_second
-    assert len(client.sent) == 2, "the SDK sends each ticket once"
+    assert len(client.sent) == len(asked), "the SDK sends each ticket once"
 
 
 @pytest.mark.parametrize("damage", DAMAGED)
 def a_damaged_tier_alone_is_a_typed_error_of_the_sdk(sdk, start, mock, tickets, damage):
     own, _ = providers_of(sdk)
-    client = sdk(start(triage(mock.url, (own, damage))))
+    client = sdk(start(triage(mock.url, (own, damage), deadline="20s", attempts=ALL)))
     with pytest.raises(sdk.kind.errors.APIStatusError) as failure:
         ask(client, tickets[0])
     error, (calls, code) = failure.value, DAMAGED[damage]
-    assert sdk.kind.code(error) == code
+    assert sdk.kind.code(error) == (code[own] if isinstance(code, dict) else code)
     assert error.response.headers["x-should-retry"] == "false"
     assert error.response.headers["x-backstay-call-id"]
     assert len(client.sent) == 1, "the SDK does not try again"
