@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use tokio::time::{Instant, timeout_at};
 
 /// Longest wait for a whole body. A minute carries 32 MiB over 4.5 Mbit/s.
-const BODY: Duration = Duration::from_secs(60);
+const BODY: Duration = Duration::from_mins(1);
 
 /// How much of a body that is too large is read and thrown away, so that the caller, still
 /// sending, gets to read why.

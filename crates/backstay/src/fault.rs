@@ -47,8 +47,8 @@ impl CallError {
 
     /// With the provider's own words.
     #[must_use]
-    pub fn told_by(mut self, provider: Option<ProviderError>) -> Self {
-        self.provider = provider.map(Box::new);
+    pub fn told_by(mut self, provider: Option<Box<ProviderError>>) -> Self {
+        self.provider = provider;
         self
     }
 

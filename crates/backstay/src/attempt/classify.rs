@@ -41,7 +41,7 @@ pub(super) fn in_stream(error: ProviderError) -> Failure {
     Failure {
         fault: fault(error.class),
         note,
-        provider: Some(error),
+        provider: Some(Box::new(error)),
         server_delay: None,
         veto: Veto::Absent,
     }

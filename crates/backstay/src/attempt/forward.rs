@@ -30,10 +30,10 @@ use crate::fault::CallError;
 use crate::policy::{Provider, Target};
 
 /// Longest wait for the head of a forwarded response: the official SDKs' own limit.
-const HEAD: Duration = Duration::from_secs(600);
+const HEAD: Duration = Duration::from_mins(10);
 
 /// Longest silence inside a forwarded body.
-const GAP: Duration = Duration::from_secs(120);
+const GAP: Duration = Duration::from_mins(2);
 
 /// Headers that are not passed on in either direction: they belong to one connection, carry the
 /// caller's credentials, or are set anew.

@@ -55,7 +55,7 @@ pub(crate) struct Seen {
 #[derive(Debug)]
 pub(crate) enum Got {
     /// A whole reply.
-    Whole(Whole),
+    Whole(Box<Whole>),
     /// A stream whose first content is there.
     Live(Box<Opened>),
     /// A stream that opens with a refusal, before anything was released.
@@ -81,7 +81,7 @@ pub struct Failure {
     /// One sentence about it.
     pub note: String,
     /// The provider's own words, if it said any.
-    pub provider: Option<ProviderError>,
+    pub provider: Option<Box<ProviderError>>,
     /// The delay the provider asked for.
     pub server_delay: Option<Duration>,
     /// Whether the provider said not to repeat the request.
@@ -144,7 +144,8 @@ async fn one(
         return streamed(contract, seen, opened).await;
     }
     let body = read::whole(body, end, timers.total).await?;
-    read::reply(&seen.armed, &head, body, engine.clock().wall()).map(Got::Whole)
+    read::reply(&seen.armed, &head, body, engine.clock().wall())
+        .map(|whole| Got::Whole(Box::new(whole)))
 }
 
 /// Sends the request and waits for the head, at most until the first content is due in a stream,
@@ -195,7 +196,7 @@ async fn streamed(
     let dialect = seen.armed.request.dialect;
     let folded = fold::whole(&mut opened).await;
     seen.first_token = opened.first_token();
-    folded.map(|reply| Got::Whole(Whole { reply, raw: None, dialect }))
+    folded.map(|reply| Got::Whole(Box::new(Whole { reply, raw: None, dialect })))
 }
 
 fn is_stream(headers: &HeaderMap) -> bool {

@@ -29,7 +29,7 @@ const BASE_THROTTLED: Duration = Duration::from_secs(1);
 const CAP: Duration = Duration::from_secs(8);
 
 /// How long a target rests whose quota is spent, when it does not say.
-const QUOTA_REST: Duration = Duration::from_secs(60);
+const QUOTA_REST: Duration = Duration::from_mins(1);
 
 impl Call {
     /// Takes note of an attempt and plans what follows.
@@ -41,7 +41,7 @@ impl Call {
         self.came(&seen);
         let Seen { armed, result, .. } = seen;
         match result {
-            Ok(Got::Whole(whole)) => self.judge(armed, whole),
+            Ok(Got::Whole(whole)) => self.judge(armed, *whole),
             Ok(Got::Live(opened)) => {
                 self.end = Some(End::Stream(opened, armed.held));
                 self.plan = Plan::Over;

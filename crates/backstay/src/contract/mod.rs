@@ -156,7 +156,7 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
     let wants = wants(&head, &ask)?;
     messages_are_a_list(&head, &ask.body)?;
     let cap = cap::settle(&head, &ask, &route).map_err(|fault| malformed(&fault))?;
-    let (shape, checks) = shape::settle(&head, &ask, &route, ready, engine)?;
+    let (shape, checks) = shape::settle(&head, &ask, &route, &ready, engine)?;
     let asked = Asked::read(|name| ask.headers.get(name).and_then(|value| value.to_str().ok()));
     let fingerprint = fingerprint::of(&head, &ask.body, &route);
     Ok(Contract {

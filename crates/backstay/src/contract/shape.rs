@@ -52,7 +52,7 @@ pub(super) fn settle(
     head: &Scanned,
     ask: &Ask,
     route: &Route,
-    ready: Arc<Ready>,
+    ready: &Ready,
     engine: &Engine,
 ) -> Result<(Asked, Checks), CallError> {
     let rules = Arc::clone(&ready.rules);
@@ -116,13 +116,12 @@ fn own_format(head: &Scanned, ask: &Ask) -> Result<Option<Own>, Malformed> {
         Dialect::Anthropic => format.get("schema"),
     };
     match format.get("type").and_then(Value::as_str) {
-        Some("text") => Ok(Some(Own::Text)),
         Some("json_object") => Ok(Some(Own::Json)),
         Some("json_schema") => match schema {
             Some(schema) => Ok(Some(Own::Schema(schema.clone()))),
             None => Err(Malformed::new(format!("/{field}"), "asks for json_schema without one")),
         },
-        // A form this version does not know goes through unchanged and unchecked.
+        // Plain text; and a form this version does not know goes through unchanged, unchecked.
         Some(_) => Ok(Some(Own::Text)),
         None => Err(Malformed::new(format!("/{field}/type"), "is missing")),
     }

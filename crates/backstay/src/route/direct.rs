@@ -9,7 +9,7 @@ use crate::policy::{
 };
 
 /// The official SDKs' own limit; a direct route must not be stricter than calling the provider.
-const DEADLINE: Duration = Duration::from_secs(600);
+const DEADLINE: Duration = Duration::from_mins(10);
 
 /// A route to the one target that `name` means, if any.
 pub(crate) fn direct(policy: &Policy, name: &str) -> Option<Route> {
@@ -23,8 +23,8 @@ pub(crate) fn direct(policy: &Policy, name: &str) -> Option<Route> {
         timeouts: Timeouts {
             connect: Duration::from_secs(5),
             // A reasoning model may think for minutes before its first token.
-            first_token: Duration::from_secs(120),
-            gap: Duration::from_secs(60),
+            first_token: Duration::from_mins(2),
+            gap: Duration::from_mins(1),
             total: DEADLINE,
         },
         max_attempts: 3,

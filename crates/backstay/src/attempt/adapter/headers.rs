@@ -41,10 +41,8 @@ pub(crate) fn join(provider: &Provider, path: &str, query: Option<&str>) -> Resu
     let base = &provider.base_url;
     // A base URL of a Messages API is written with and without `/v1` in the wild.
     let prefix = base.path().trim_end_matches('/');
-    let path = match prefix.ends_with("/v1") {
-        true => path.strip_prefix("/v1").unwrap_or(path),
-        false => path,
-    };
+    let versioned = path.strip_prefix("/v1").filter(|_| prefix.ends_with("/v1"));
+    let path = versioned.unwrap_or(path);
     let query = query.map(|query| format!("?{query}")).unwrap_or_default();
     let mut parts = base.clone().into_parts();
     parts.path_and_query = format!("{prefix}{path}{query}").parse().ok();

@@ -141,11 +141,12 @@ fn format(contract: &Contract, target: &Target, asked: Option<Format>) -> Option
     })?;
     match (target.structured, wish) {
         (Structured::Nothing, _) => None,
-        (Structured::JsonObject, _) => Some(Format::JsonObject),
         (Structured::JsonSchema, Format::JsonSchema { name, schema, strict }) => {
             let schema = lower::for_dialect(target.provider.dialect, schema);
             Some(Format::JsonSchema { name, schema, strict })
         }
-        (Structured::JsonSchema, Format::JsonObject) => Some(Format::JsonObject),
+        (Structured::JsonObject, _) | (Structured::JsonSchema, Format::JsonObject) => {
+            Some(Format::JsonObject)
+        }
     }
 }
