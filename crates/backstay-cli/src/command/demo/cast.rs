@@ -44,8 +44,7 @@ const CONFIG: &str = include_str!("demo.toml");
 /// Writes the scripts: the same seed gives the same faults in the same order.
 pub(super) fn script(mock: &Mock, seed: u64) {
     for (model, mix, salt) in [("main-2026-01-15", &MAIN[..], 1), ("mirror-20260115", &MIRROR, 2)] {
-        let steps = draw(mix, seed.wrapping_mul(31).wrapping_add(salt));
-        let mut steps: Vec<&str> = steps.iter().map(|step| *step).collect();
+        let mut steps = draw(mix, seed.wrapping_mul(31).wrapping_add(salt));
         steps.push("healthy");
         mock.script(model, &steps);
     }

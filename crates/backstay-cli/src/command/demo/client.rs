@@ -76,9 +76,9 @@ impl Client {
                 let header = |name: &str| {
                     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
                 };
-                seen.call_id = header("x-backstay-call-id").to_owned();
-                seen.outcome = header("x-backstay-outcome").to_owned();
-                seen.tier = header("x-backstay-tier").to_owned();
+                header("x-backstay-call-id").clone_into(&mut seen.call_id);
+                header("x-backstay-outcome").clone_into(&mut seen.outcome);
+                header("x-backstay-tier").clone_into(&mut seen.tier);
                 seen.attempts = header("x-backstay-attempts").parse().unwrap_or(0);
             }
             Ok(Err(error)) => seen.end = End::Neither(error.to_string()),

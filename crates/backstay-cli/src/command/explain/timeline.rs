@@ -80,22 +80,15 @@ fn came(step: &Step) -> String {
     else {
         return String::new();
     };
-    let mut line = format!("after {took_ms:.1} ms: ");
-    match status {
-        Some(status) => line += &format!("status {status}"),
-        None => line += "no response",
-    }
-    if let Some(fault) = fault {
-        line += &format!(", {fault}: {note}");
-    }
-    if let Some(finish) = finish {
-        line += &format!(", finish {finish}");
-    }
-    if let Some(first) = first_token_ms {
-        line += &format!(", first content after {first:.1} ms");
-    }
+    let mut parts = vec![match status {
+        Some(status) => format!("status {status}"),
+        None => "no response".to_owned(),
+    }];
+    parts.extend(fault.as_ref().map(|fault| format!("{fault}: {note}")));
+    parts.extend(finish.as_ref().map(|finish| format!("finish {finish}")));
+    parts.extend(first_token_ms.map(|first| format!("first content after {first:.1} ms")));
     if let Some((Some(input), Some(output))) = usage {
-        line += &format!(", {input} + {output} tokens");
+        parts.push(format!("{input} + {output} tokens"));
     }
-    line
+    format!("after {took_ms:.1} ms: {}", parts.join(", "))
 }
