@@ -121,6 +121,12 @@ fn fault_status(fault: Fault, error: &CallError) -> u16 {
     }
 }
 
+/// At most 2 kB of plain letters, as a header can carry.
+fn plain(text: &str) -> String {
+    let letter = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
+    text.chars().take(2_048).map(letter).collect()
+}
+
 /// Puts the receipt into headers.
 pub fn stamp(headers: &mut HeaderMap, receipt: &Receipt) {
     let mut put = |name: &'static str, value: &str| {
@@ -135,7 +141,7 @@ pub fn stamp(headers: &mut HeaderMap, receipt: &Receipt) {
         put("x-backstay-target", target);
     }
     if !receipt.notes.is_empty() {
-        put("x-backstay-notes", &receipt.notes.join("; "));
+        put("x-backstay-notes", &plain(&receipt.notes.join("; ")));
     }
     headers.insert("x-backstay-attempts", HeaderValue::from(receipt.attempts));
     if let Some(tier) = receipt.tier {

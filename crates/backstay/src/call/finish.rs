@@ -18,6 +18,9 @@ use crate::record::trail::milliseconds;
 use crate::record::{Outcome, Receipt, Row, Step};
 use crate::route::Halt;
 
+/// Most notes told to a caller; the call log has all.
+const MAX_NOTES: usize = 20;
+
 impl Call {
     /// Ends the call as planned.
     pub(crate) fn finish(mut self, halt: Halt) -> Result<Answer, CallError> {
@@ -152,7 +155,7 @@ impl Call {
             tier: stop.map(|stop| u32::try_from(stop.tier).unwrap_or(u32::MAX).saturating_add(1)),
             attempts: self.attempts,
             fingerprint: self.contract.fingerprint.to_string(),
-            notes: self.notes.clone(),
+            notes: self.losses.iter().chain(&self.notes).take(MAX_NOTES).cloned().collect(),
         }
     }
 

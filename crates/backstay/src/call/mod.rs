@@ -106,6 +106,8 @@ pub(crate) struct Call {
     seen: LastSeen,
     /// What was changed in the answer or lost, in few words.
     notes: Vec<String>,
+    /// What the last request could not say in its provider's dialect.
+    losses: Vec<String>,
     /// From arrival to the first content handed on.
     first_out: Option<std::time::Duration>,
     /// Whether the row was written.
@@ -172,6 +174,7 @@ impl Call {
             last: None,
             seen: LastSeen::default(),
             notes: Vec::new(),
+            losses: Vec::new(),
             first_out: None,
             closed: false,
         };

@@ -34,7 +34,7 @@ impl Call {
             route: contract.route.name.clone(),
             deadline_ms: u64::try_from(contract.deadline.total.as_millis()).unwrap_or(u64::MAX),
             deadline_from: contract.deadline.source.name().to_owned(),
-            budget: format!("{} bytes, output cap {cap}", contract.ask.body.len()),
+            size: format!("{} bytes, output cap {cap}", contract.ask.body.len()),
             cap: contract.cap.tokens,
             fingerprint: contract.fingerprint.to_string(),
         };
@@ -53,6 +53,8 @@ impl Call {
     }
 
     pub(crate) fn sending(&mut self, armed: &Armed) {
+        let losses = armed.request.losses.iter().map(|loss| format!("lost {}", loss.path));
+        self.losses = losses.collect();
         let t = armed.timers;
         let step = Step::Sent {
             attempt: self.attempts + 1,
@@ -67,6 +69,7 @@ impl Call {
                 "connect {:.1?}, first token {:.1?}, gap {:.1?}, total {:.1?}",
                 t.connect, t.first_token, t.gap, t.total
             ),
+            budget: self.stops.get(armed.index).and_then(|stop| stop.fits),
             losses: armed
                 .request
                 .losses
@@ -94,6 +97,9 @@ impl Call {
             Ok(Got::Whole(whole)) => Some(&whole.reply),
             Ok(Got::Live(_) | Got::LiveRefusal(_)) | Err(_) => None,
         };
+        if failure.is_some_and(|failure| failure.fault == Fault::UnknownFinish) {
+            self.unknown_finish(target, failure.map_or("", |failure| failure.note.as_str()));
+        }
         let finish = reply.and_then(|reply| reply.choices.first()).map(|c| c.finish.word());
         self.seen.request_id.clone_from(&seen.request_id);
         self.seen.finish = finish.unwrap_or("");
@@ -131,11 +137,20 @@ impl Call {
         self.engine.metrics().tokens(&target, input, output);
     }
 
+    /// A finish nobody knows: it failed closed, and an operator has to look.
+    pub(super) fn unknown_finish(&self, target: &str, note: &str) {
+        tracing::error!(target_id = target, note, "a reply ended in a way not known here");
+        self.engine.metrics().unknown(target, 1);
+    }
+
     /// What the checks said of a reply.
     pub(super) fn judged(&mut self, unfit: Option<&Unfit>) {
         let status = unfit.map_or("ok", |unfit| word(unfit.fault));
         self.seen.validation = status;
         let target = self.target_id();
+        if let Some(unfit) = unfit.filter(|unfit| unfit.fault == Fault::UnknownFinish) {
+            self.unknown_finish(&target, &unfit.errors.join("; "));
+        }
         self.engine.metrics().judged(&self.contract.route.name, &target, status);
         let errors = unfit.map(|unfit| unfit.errors.clone()).unwrap_or_default();
         self.tell(Step::Judged { verdict: status.to_owned(), errors });

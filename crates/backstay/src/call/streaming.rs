@@ -36,6 +36,15 @@ impl Call {
         }
     }
 
+    /// Elements of the stream that are not known here.
+    pub(crate) fn met_unknown(&self, count: u64) {
+        if count > 0 {
+            let target = self.target_id();
+            tracing::warn!(%target, count, "a stream held elements not known here");
+            self.engine.metrics().unknown(&target, count);
+        }
+    }
+
     /// A whole stream was handed on.
     pub(crate) fn stream_done(&mut self, outcome: Outcome, finish: Finish, usage: Usage) {
         self.count_usage(usage);

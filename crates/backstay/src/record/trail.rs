@@ -35,8 +35,8 @@ pub enum Step {
         deadline_ms: u64,
         /// `route`, or the header that shortened it.
         deadline_from: String,
-        /// The arithmetic of the token budget check, in words.
-        budget: String,
+        /// The request's size, and whose the output cap is.
+        size: String,
         /// The output cap and who set it. `None`: the provider's default.
         cap: Option<u64>,
         /// The contract's fingerprint.
@@ -63,6 +63,9 @@ pub enum Step {
         fingerprint: String,
         /// The limits in force, in words.
         limits: String,
+        /// The token budget check: prompt at most, output cap, allowed. `None`: the target's
+        /// window is not known.
+        budget: Option<[u64; 3]>,
         /// What could not be said in the provider's dialect.
         losses: Vec<String>,
     },

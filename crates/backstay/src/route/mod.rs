@@ -34,6 +34,8 @@ pub(crate) struct Stop {
     pub health: Arc<TargetHealth>,
     /// Why it cannot serve this call at all; `None`: it can.
     pub unable: Option<String>,
+    /// The token budget check: prompt, output cap, allowed. `None`: its window is not known.
+    pub fits: Option<[u64; 3]>,
     /// Attempts this call made at it.
     pub tries: u32,
     /// Re-asks this call made at it.
@@ -83,28 +85,32 @@ pub(crate) fn list(engine: &Engine, contract: &Contract) -> Vec<Stop> {
     let tiers = contract.route.tiers.iter().enumerate();
     tiers
         .flat_map(|(tier, targets)| targets.iter().map(move |target| (tier, target)))
-        .map(|(tier, target)| Stop {
-            health: engine.health().of(target, &contract.model),
-            unable: unable(contract, target),
-            target: Arc::clone(target),
-            tier,
-            tries: 0,
-            reasks: 0,
-            left: false,
+        .map(|(tier, target)| {
+            let (unable, fits) = able(contract, target);
+            Stop {
+                health: engine.health().of(target, &contract.model),
+                unable,
+                fits,
+                target: Arc::clone(target),
+                tier,
+                tries: 0,
+                reasks: 0,
+                left: false,
+            }
         })
         .collect()
 }
 
-/// Why `target` cannot serve this contract: its window, its byte limit, its credentials.
-fn unable(contract: &Contract, target: &Target) -> Option<String> {
-    if let Some(window) = target.context_tokens
-        && let Err(over) = contract.fits(window)
-    {
-        return Some(format!("{over} (window {window} less a tenth)"));
-    }
+/// Why `target` cannot serve this contract (its window, its byte limit), and the sum that shows
+/// that it fits the window.
+fn able(contract: &Contract, target: &Target) -> (Option<String>, Option<[u64; 3]>) {
     let (bytes, most) = (contract.ask.body.len() as u64, target.max_request_bytes);
     if most > 0 && bytes > most {
-        return Some(format!("{bytes} bytes are more than the {most} it takes"));
+        return (Some(format!("{bytes} bytes are more than the {most} it takes")), None);
     }
-    None
+    let Some(window) = target.context_tokens else { return (None, None) };
+    match contract.fits(window) {
+        Ok(sum) => (None, Some([sum.prompt, sum.cap, sum.allowed])),
+        Err(over) => (Some(format!("{over} (window {window} less a tenth)")), None),
+    }
 }

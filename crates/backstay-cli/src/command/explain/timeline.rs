@@ -46,17 +46,21 @@ fn step(out: &mut String, note: &Note) {
 /// A step's mark and its lines.
 fn told(step: &Step) -> (&'static str, Vec<String>) {
     match step {
-        Step::Settled { route, deadline_ms, deadline_from, budget, cap, fingerprint } => {
+        Step::Settled { route, deadline_ms, deadline_from, size, cap, fingerprint } => {
             let cap = cap.map_or_else(|| "the provider's".to_owned(), |cap| cap.to_string());
             let first = format!("route {route}, deadline {deadline_ms} ms (from {deadline_from})");
-            let second = format!("{budget}, cap {cap}, fingerprint {fingerprint}");
+            let second = format!("{size}, cap {cap}, fingerprint {fingerprint}");
             ("contract", vec![first, second])
         }
         Step::Skipped { target, why } => ("skipped", vec![format!("{target}: {why}")]),
-        Step::Sent { attempt, target, tier, form, fingerprint, limits, losses } => {
+        Step::Sent { attempt, target, tier, form, fingerprint, limits, budget, losses } => {
             let first =
                 format!("attempt {attempt} to {target} (tier {tier}), {form}, {fingerprint}");
             let mut lines = vec![first, limits.clone()];
+            lines.extend(budget.map(|[prompt, cap, allowed]| {
+                let need = prompt.saturating_add(cap);
+                format!("prompt~{prompt} + output cap {cap} = {need} vs allowed {allowed}")
+            }));
             lines.extend(losses.iter().map(|loss| format!("lost {loss}")));
             ("sent", lines)
         }

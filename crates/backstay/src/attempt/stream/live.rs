@@ -51,6 +51,8 @@ struct Passing {
     usage: Usage,
     truncated: bool,
     refused: bool,
+    /// Elements not known here, each counted.
+    unknown: u64,
 }
 
 #[derive(Debug)]
@@ -89,6 +91,7 @@ impl Live {
             usage: Usage::default(),
             truncated: false,
             refused: false,
+            unknown: 0,
         };
         Self { call, source: Some(Source { opened, held }), passing, ready: VecDeque::new() }
     }
@@ -151,6 +154,7 @@ impl Live {
             (false, false) => Outcome::Answered,
         };
         let finish = self.passing.finish.unwrap_or_default();
+        self.call.met_unknown(self.passing.unknown);
         self.call.streamed(source.held, Verdict::Success, first);
         self.call.stream_done(outcome, finish, self.passing.usage);
     }
@@ -232,6 +236,7 @@ impl Passing {
                     self.refused |= matches!(finish, Finish::Refused | Finish::ContentFiltered);
                 }
                 Delta::Refusal(_) => self.refused = true,
+                Delta::Unknown(_) => self.unknown += 1,
                 Delta::Usage(usage) => self.usage.overwrite(*usage),
                 Delta::Error(error) => return Passed::Broken(classify::in_stream(error.clone())),
                 Delta::End if self.finish.is_none() => {
