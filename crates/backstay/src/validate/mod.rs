@@ -195,7 +195,7 @@ fn clipped(text: &str, most: usize) -> String {
 }
 
 /// The stack of the threads that compile. 32 MiB: the parser of rules takes 100 KiB a bracket in a
-/// debug build, and the compiler of schemas 4 KiB a level. Pages not used are not taken.
+/// debug build, and the compiler of schemas goes down every reference. Pages not used are not taken.
 const COMPILE_STACK: usize = 32 * 1024 * 1024;
 
 /// Runs `work` on a thread with a deep stack, for compilers that go down it as deep as what they
