@@ -1,0 +1,7 @@
+//! The promises, kept over real sockets: every behaviour of the mock provider through the gateway,
+//! seen from the caller's side and from the provider's.
+
+mod client;
+mod failures;
+mod told;
+mod world;
