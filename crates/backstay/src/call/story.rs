@@ -131,10 +131,22 @@ impl Call {
 
     pub(super) fn count_usage(&mut self, usage: backstay_wire::Usage) {
         self.at_least |= usage.output.is_none();
+        self.learn(usage.input);
         self.usage = self.usage.plus(usage);
         let target = self.target_id();
         let (input, output) = (usage.input.unwrap_or(0), usage.output.unwrap_or(0));
         self.engine.metrics().tokens(&target, input, output);
+    }
+
+    /// Learns from a reported prompt size. A re-asked prompt is longer than the body it began as.
+    fn learn(&self, input: Option<u64>) {
+        let (Some(input), Some(stop)) = (input, self.stop()) else { return };
+        if self.reask.is_empty()
+            && stop.health.wants_to_learn()
+            && !self.contract.may_hold_pictures()
+        {
+            stop.health.learn(self.contract.ask.body.len() as u64, input);
+        }
     }
 
     /// A finish nobody knows: it failed closed, and an operator has to look.

@@ -1,8 +1,8 @@
 //! Whether a request fits a model's window: a sure bound first, a better count only near the limit.
 //!
 //! The bound takes every byte for a token, so what passes it fits for certain and nothing has to
-//! be counted. Only when the bound comes near the window is the request read and its text counted,
-//! by the bytes a token took in this target's past replies (4 characters when nothing is known).
+//! be counted. Only when the bound comes near the window is there a better count: by the bytes a
+//! token took in this target's past calls, else by the text itself, four characters a token.
 //! Pictures are counted by the piece, never by the length of their base64.
 
 use backstay_decide::budget::{self, Fits, Margin, OverBudget};
@@ -14,56 +14,50 @@ use super::Contract;
 /// Tokens taken for one picture: the most a large one costs at the two big providers is near this.
 const PICTURE: u64 = 1_600;
 
-/// Tokens taken for the frame of one message.
-const FRAME: u64 = 4;
-
-/// How large a request is, as far as it had to be found out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
-    /// Bytes of the body.
-    pub bytes: u64,
-}
-
 impl Contract {
-    /// Checks that prompt and output cap fit `window` with a tenth to spare.
+    /// Checks that prompt and output cap fit `window` with a tenth to spare. `learned` is what
+    /// this target's past calls say of a body of this size; `None`: too little is known.
     ///
     /// # Errors
     /// The sum that does not fit.
-    pub fn fits(&self, window: u64) -> Result<Fits, OverBudget> {
+    pub fn fits(&self, window: u64, learned: Option<u64>) -> Result<Fits, OverBudget> {
         let cap = self.cap.tokens.unwrap_or_default();
         let bound = tokens::upper_bound(self.ask.body.len() as u64);
         if !budget::wants_better_count(bound.saturating_add(cap), window) {
             return budget::check(bound, cap, window, Margin::TENTH);
         }
-        let prompt = self.neutral().map_or(bound, |chat| count(chat).min(bound));
-        budget::check(prompt, cap, window, Margin::TENTH)
+        let learned = learned.filter(|_| !self.may_hold_pictures());
+        let prompt = learned.or_else(|| self.neutral().ok().map(count)).unwrap_or(bound);
+        budget::check(prompt.min(bound), cap, window, Margin::TENTH)
+    }
+
+    /// Whether the body may hold pictures or files, whose bytes say nothing of their tokens.
+    pub(crate) fn may_hold_pictures(&self) -> bool {
+        let body = &self.ask.body;
+        [&b"\"image"[..], b"\"file", b"\"document", b"\"input_audio"]
+            .iter()
+            .any(|word| memchr::memmem::find(body, word).is_some())
     }
 }
 
-/// The estimated tokens of everything a model reads in `chat`. S2 and OpenAI's own rule of thumb:
-/// four characters a token.
+/// The estimated tokens of everything a model reads in `chat`: four characters a token, as S2 and
+/// OpenAI's own rule of thumb have it. The tenth held back of the window is for its error.
 fn count(chat: &Chat) -> u64 {
     let system: u64 = chat.system.iter().map(part).sum();
-    let turns: u64 =
-        chat.turns.iter().map(|turn| FRAME + turn.parts.iter().map(part).sum::<u64>()).sum();
-    let tools: u64 = chat
+    let turns: u64 = chat.turns.iter().flat_map(|turn| &turn.parts).map(part).sum();
+    let tools = chat
         .tools
         .iter()
-        .map(|tool| {
-            tokens::rough(&tool.parameters.to_string()) + tokens::rough(&tool.description) + FRAME
-        })
-        .sum();
-    system + turns + tools
+        .map(|tool| tokens::rough(&tool.parameters.to_string()) + tokens::rough(&tool.description));
+    system + turns + tools.sum::<u64>()
 }
 
 fn part(part: &Part) -> u64 {
     match part {
         Part::Text(text) | Part::Refusal(text) | Part::Thinking { text, .. } => tokens::rough(text),
         Part::Image { .. } => PICTURE,
-        Part::ToolCall { name, arguments, .. } => {
-            FRAME + tokens::rough(name) + tokens::rough(arguments)
-        }
-        Part::ToolResult { parts, .. } => FRAME + parts.iter().map(self::part).sum::<u64>(),
+        Part::ToolCall { name, arguments, .. } => tokens::rough(name) + tokens::rough(arguments),
+        Part::ToolResult { parts, .. } => parts.iter().map(self::part).sum(),
         Part::Other(value) => tokens::rough(&value.to_string()),
     }
 }

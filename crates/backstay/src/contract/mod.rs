@@ -28,7 +28,6 @@ use crate::policy::{Route, StreamMode};
 use crate::validate::{Checks, Shape};
 
 pub use ask::{Ask, Caller};
-pub use budget::Size;
 pub(crate) use cap::fields as cap_fields;
 pub use cap::{Cap, CapOwner};
 pub use fingerprint::Fingerprint;

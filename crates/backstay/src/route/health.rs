@@ -12,6 +12,7 @@ use backstay_decide::breaker::{Limits, Pass, State, Transition};
 use backstay_decide::lease::{Concurrency, Lease};
 use backstay_decide::timers::Start;
 use backstay_decide::{Breaker, Moment, Verdict};
+use backstay_wire::tokens::Ratio;
 use parking_lot::{Mutex, RwLock};
 
 use super::guard::Held;
@@ -33,6 +34,10 @@ pub struct Health {
 pub(crate) struct TargetHealth {
     state: Mutex<Standing>,
     answered: AtomicBool,
+    /// Bytes a token takes, learned from reported usage.
+    ratio: Mutex<Ratio>,
+    /// Replies that reported usage.
+    reported: AtomicUsize,
     keys: AtomicUsize,
 }
 
@@ -93,6 +98,8 @@ impl TargetHealth {
                 places: Concurrency::new(places),
             }),
             answered: AtomicBool::new(false),
+            ratio: Mutex::new(Ratio::default()),
+            reported: AtomicUsize::new(0),
             keys: AtomicUsize::new(0),
         }
     }
@@ -115,6 +122,22 @@ impl TargetHealth {
     /// What is known of its speed.
     pub(crate) fn start(&self) -> Start {
         if self.answered.load(Ordering::Relaxed) { Start::Warm } else { Start::Cold }
+    }
+
+    /// What past calls say of the tokens in a body of `bytes` bytes. `None`: too little is known.
+    pub(crate) fn learned(&self, bytes: u64) -> Option<u64> {
+        self.ratio.lock().estimate(bytes)
+    }
+
+    /// Whether the next reported usage should be learned from: the first ones all, then some.
+    pub(crate) fn wants_to_learn(&self) -> bool {
+        let reported = self.reported.fetch_add(1, Ordering::Relaxed);
+        reported < 64 || reported % 16 == 0
+    }
+
+    /// Learns that a body of `bytes` bytes took `tokens` input tokens.
+    pub(crate) fn learn(&self, bytes: u64, tokens: u64) {
+        self.ratio.lock().note(bytes, tokens);
     }
 
     /// The next of the provider's keys, in turn.

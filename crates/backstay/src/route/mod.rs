@@ -86,9 +86,10 @@ pub(crate) fn list(engine: &Engine, contract: &Contract) -> Vec<Stop> {
     tiers
         .flat_map(|(tier, targets)| targets.iter().map(move |target| (tier, target)))
         .map(|(tier, target)| {
-            let (unable, fits) = able(contract, target);
+            let health = engine.health().of(target, &contract.model);
+            let (unable, fits) = able(contract, target, &health);
             Stop {
-                health: engine.health().of(target, &contract.model),
+                health,
                 unable,
                 fits,
                 target: Arc::clone(target),
@@ -103,13 +104,17 @@ pub(crate) fn list(engine: &Engine, contract: &Contract) -> Vec<Stop> {
 
 /// Why `target` cannot serve this contract (its window, its byte limit), and the sum that shows
 /// that it fits the window.
-fn able(contract: &Contract, target: &Target) -> (Option<String>, Option<[u64; 3]>) {
+fn able(
+    contract: &Contract,
+    target: &Target,
+    health: &TargetHealth,
+) -> (Option<String>, Option<[u64; 3]>) {
     let (bytes, most) = (contract.ask.body.len() as u64, target.max_request_bytes);
     if most > 0 && bytes > most {
         return (Some(format!("{bytes} bytes are more than the {most} it takes")), None);
     }
     let Some(window) = target.context_tokens else { return (None, None) };
-    match contract.fits(window) {
+    match contract.fits(window, health.learned(bytes)) {
         Ok(sum) => (None, Some([sum.prompt, sum.cap, sum.allowed])),
         Err(over) => (Some(format!("{over} (window {window} less a tenth)")), None),
     }

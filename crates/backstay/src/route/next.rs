@@ -148,10 +148,20 @@ fn cut(call: &Call, stop: &Stop, now: Moment) -> Option<Timers> {
     timers.cut(Room {
         left: now.until(call.contract.models_until()),
         deadline: call.contract.deadline.total,
-        untried: live_elsewhere(call, now),
+        untried: untried_tiers(call, stop.tier, now),
         start: stop.health.start(),
         min_attempt: call.contract.min_attempt(),
     })
+}
+
+/// Live tiers this call has not tried, without `tier`, which is about to be.
+fn untried_tiers(call: &Call, tier: usize, now: Moment) -> u32 {
+    let tiers = call.contract.route.tiers.len();
+    let live = |other: &usize| {
+        let mut stops = call.stops.iter().filter(|stop| stop.tier == *other);
+        *other != tier && stops.any(|stop| candidate(stop, now).is_untried_and_live(now))
+    };
+    u32::try_from((0..tiers).filter(live).count()).unwrap_or(u32::MAX)
 }
 
 fn late(call: &mut Call, now: Moment) -> Step {
