@@ -18,7 +18,7 @@ use backstay_decide::deadline::{self, Asked, Deadline};
 use backstay_decide::timers::min_attempt;
 use backstay_decide::{Local, Moment};
 use backstay_wire::dialect::Malformed;
-use backstay_wire::scan::{Scanned, scan};
+use backstay_wire::scan::{Edit, Scanned, scan};
 use backstay_wire::{Chat, Dialect};
 use bytes::Bytes;
 
@@ -104,8 +104,28 @@ impl Contract {
     /// # Errors
     /// The request is not of its dialect's form.
     pub fn neutral(&self) -> Result<&Chat, CallError> {
-        let read = || self.ask.dialect.read_request(&self.ask.body);
-        self.neutral.get_or_init(read).as_ref().map_err(malformed)
+        self.neutral.get_or_init(|| self.read()).as_ref().map_err(malformed)
+    }
+
+    /// The Messages API demands a cap; where the caller left it to the route, the route's stands in.
+    fn read(&self) -> Result<Chat, Malformed> {
+        let dialect = self.ask.dialect;
+        let by_route = dialect == Dialect::Anthropic && self.cap.owner == CapOwner::Route;
+        let Some(tokens) = self.cap.tokens.filter(|_| by_route) else {
+            return dialect.read_request(&self.ask.body);
+        };
+        let edit = Edit::Set("max_tokens", tokens.to_string());
+        dialect.read_request(&self.head.edit(&self.ask.body, &[edit]))
+    }
+
+    /// A rule that looks at the last user message needs a request that can be read; without it, it
+    /// would fail every reply, at the price of every re-ask.
+    fn rules_have_their_input(&self) -> Result<(), CallError> {
+        let mut rules = self.route.rules.iter();
+        if !self.checks.rules.is_empty() && rules.any(|rule| rule.input.is_none()) {
+            self.neutral()?;
+        }
+        Ok(())
     }
 
     /// Whether the reply has to be JSON.
@@ -158,7 +178,7 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
     let (shape, checks) = shape::settle(&head, &ask, &route, &ready, engine)?;
     let asked = Asked::read(|name| ask.headers.get(name).and_then(|value| value.to_str().ok()));
     let fingerprint = fingerprint::of(&head, &ask.body, &route);
-    Ok(Contract {
+    let contract = Contract {
         call_id: engine.new_id(),
         deadline: deadline::settle(route.deadline, &asked),
         prior_attempts: asked.prior_attempts,
@@ -172,7 +192,9 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
         checks,
         shape,
         fingerprint,
-    })
+    };
+    contract.rules_have_their_input()?;
+    Ok(contract)
 }
 
 fn required_model<'a>(head: &Scanned, body: &'a Bytes) -> Result<Cow<'a, str>, CallError> {
