@@ -3,5 +3,7 @@
 
 mod client;
 mod failures;
+mod pairs;
+mod structure;
 mod told;
 mod world;
