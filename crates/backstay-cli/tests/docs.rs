@@ -1,0 +1,302 @@
+//! Keeps the pages for people true to the code: codes, tables, names and links.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use backstay::fault::CallError;
+use backstay::record::Outcome;
+use backstay_decide::deadline::Source;
+use backstay_decide::{Fault, Local, Side};
+use backstay_gateway::respond;
+
+/// A code that a writer of streams uses by itself; it is neither a [`Fault`] nor a [`Local`].
+const IN_STREAMS_ONLY: &str = "provider_stream_broken";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn text(path: &str) -> String {
+    let whole = root().join(path);
+    fs::read_to_string(&whole).unwrap_or_else(|error| panic!("{}: {error}", whole.display()))
+}
+
+/// Every file below `folder` whose name ends in `ending`, without builds and hidden folders.
+fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let skipped = name.starts_with('.') || name == "target" || name == "node_modules";
+            if path.is_dir() && !path.is_symlink() && !skipped {
+                folders.push(path);
+            } else if path.is_file() && name.ends_with(ending) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The cells of every table row whose first cell names one thing in code or a link to it:
+/// `name -> cells`.
+fn rows(page: &str) -> BTreeMap<String, Vec<String>> {
+    let mut found = BTreeMap::new();
+    for line in page.lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<String> =
+            line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect();
+        let first = cells[0].trim_start_matches('[');
+        if let Some((name, _)) = first.strip_prefix('`').and_then(|rest| rest.split_once('`')) {
+            found.insert(name.to_owned(), cells);
+        }
+    }
+    found
+}
+
+/// Every failure there is: its code, side and the HTTP status it is told with.
+fn failures() -> Vec<(&'static str, Side, u16)> {
+    let attempts = Fault::ALL
+        .into_iter()
+        .map(|fault| (fault.code(), fault.side(), respond::status(&CallError::attempt(fault, ""))));
+    let own = Local::ALL
+        .into_iter()
+        .map(|local| (local.code(), local.side(), respond::status(&CallError::local(local, ""))));
+    attempts.chain(own).collect()
+}
+
+#[test]
+fn every_code_has_a_section_of_its_own_and_no_section_is_about_a_code_that_is_not() {
+    let page = text("docs/reference/faults.md");
+    let told: Vec<&str> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("## `"))
+        .map(|rest| rest.trim_end_matches('`'))
+        .collect();
+    let mut known: Vec<&str> = failures().into_iter().map(|(code, ..)| code).collect();
+    known.push(IN_STREAMS_ONLY);
+    for code in &known {
+        let times = told.iter().filter(|name| *name == code).count();
+        assert_eq!(times, 1, "faults.md must have one heading `{code}`");
+    }
+    for name in &told {
+        assert!(known.contains(name), "faults.md tells of `{name}`, which no code is");
+    }
+}
+
+#[test]
+fn the_overview_of_faults_has_the_status_and_side_of_each() {
+    let rows = rows(&text("docs/reference/faults.md"));
+    for (code, side, status) in failures() {
+        let cells = rows.get(code).unwrap_or_else(|| panic!("no row for `{code}`"));
+        assert!(cells[0].contains(&format!("](#{code})")), "`{code}` must link to its section");
+        assert!(
+            cells[1].contains(&status.to_string()),
+            "`{code}` is told with {status}: {cells:?}"
+        );
+        assert_eq!(cells[2], side.name(), "the side of `{code}`");
+    }
+    assert!(rows.contains_key(IN_STREAMS_ONLY));
+}
+
+#[test]
+fn the_table_of_recovery_in_the_architecture_is_the_one_the_code_prints() {
+    let page = text("ARCHITECTURE.md");
+    let (_, rest) = page.split_once("<!-- recover table -->\n").expect("an opening marker");
+    let (table, _) = rest.split_once("<!-- /recover table -->").expect("a closing marker");
+    assert_eq!(table.trim(), backstay_decide::recover::markdown().trim());
+}
+
+#[test]
+fn every_header_of_ours_is_in_the_reference() {
+    let page = text("docs/reference/headers.md");
+    let sources = ["crates/backstay-gateway/src", "crates/backstay/src"];
+    let mut named: BTreeSet<String> =
+        Source::HEADERS.into_iter().map(|source| source.name().to_owned()).collect();
+    for path in sources.iter().flat_map(|folder| files(&root().join(folder), ".rs")) {
+        named.extend(headers_in(&fs::read_to_string(path).unwrap()));
+    }
+    assert!(named.contains("x-backstay-call-id"), "the scan finds nothing: {named:?}");
+    for name in named {
+        assert!(page.contains(&format!("`{name}`")), "headers.md does not tell of `{name}`");
+    }
+}
+
+/// The names that begin with `x-backstay-` in a source; the bare beginning is none.
+fn headers_in(source: &str) -> impl Iterator<Item = String> {
+    source.match_indices("x-backstay-").filter_map(|(at, beginning)| {
+        let name: String =
+            source[at..].chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect();
+        (name.len() > beginning.len()).then(|| name.trim_end_matches('-').to_owned())
+    })
+}
+
+#[test]
+fn every_outcome_is_in_the_reference() {
+    let rows = rows(&text("docs/reference/headers.md"));
+    for outcome in Outcome::ALL {
+        assert!(rows.contains_key(outcome.word()), "no row for `{outcome}`");
+    }
+}
+
+#[test]
+fn every_column_of_the_call_log_is_in_the_reference_and_no_other() {
+    let source = text("crates/backstay/src/record/store/sqlite.rs");
+    let (_, rest) = source.split_once("CREATE TABLE IF NOT EXISTS calls (").unwrap();
+    let (table, _) = rest.split_once(");").unwrap();
+    let columns: Vec<&str> =
+        table.split(',').filter_map(|column| column.split_whitespace().next()).collect();
+    assert!(columns.len() > 20, "{columns:?}");
+    let page = text("docs/reference/call_log.md");
+    let (_, rest) = page.split_once("## Columns").unwrap();
+    let (told, _) = rest.split_once("\n## ").unwrap();
+    let rows = rows(told);
+    for column in &columns {
+        assert!(rows.contains_key(*column), "call_log.md does not tell of `{column}`");
+    }
+    assert_eq!(rows.len(), columns.len(), "call_log.md tells of columns that are not there");
+}
+
+#[test]
+fn every_metric_is_in_the_reference() {
+    let source = text("crates/backstay/src/record/metrics.rs");
+    let names: Vec<&str> = source
+        .split("registry.register(")
+        .skip(1)
+        .filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next())
+        .collect();
+    assert!(names.len() >= 10, "{names:?}");
+    let rows = rows(&text("docs/reference/metrics.md"));
+    for name in names {
+        let (plain, counter) = (format!("backstay_{name}"), format!("backstay_{name}_total"));
+        let told = rows.contains_key(&plain) || rows.contains_key(&counter);
+        assert!(told, "metrics.md does not tell of `{plain}`");
+    }
+}
+
+#[test]
+fn every_behaviour_of_the_mock_is_in_the_reference() {
+    let page = text("docs/reference/mock.md");
+    for behaviour in backstay_mock::behaviours() {
+        let name = format!("`{}`", behaviour.name);
+        assert!(page.contains(&name), "mock.md does not tell of {name}");
+    }
+}
+
+#[test]
+fn every_link_between_pages_leads_to_a_file_and_to_a_heading_in_it() {
+    let pages = files(&root(), ".md");
+    assert!(pages.len() > 15, "{pages:?}");
+    let mut count = 0;
+    for page in &pages {
+        for link in links(&fs::read_to_string(page).unwrap()) {
+            count += 1;
+            assert_leads(page, &link);
+        }
+    }
+    assert!(count > 50, "only {count} links were found");
+}
+
+fn assert_leads(page: &Path, link: &str) {
+    let from = page.display();
+    let (file, heading) = link.split_once('#').map_or((link, None), |(f, h)| (f, Some(h)));
+    let there = if file.is_empty() { page.to_owned() } else { page.parent().unwrap().join(file) };
+    assert!(there.exists(), "{from}: nothing is at `{link}`");
+    let Some(heading) = heading else { return };
+    let known = anchors(&fs::read_to_string(&there).unwrap());
+    assert!(known.contains(heading), "{from}: no heading for `{link}`, only {known:?}");
+}
+
+#[test]
+fn every_source_file_that_a_page_names_is_there() {
+    let mut count = 0;
+    for page in files(&root(), ".md") {
+        let text = prose(&fs::read_to_string(&page).unwrap(), Spans::Kept);
+        for path in text.lines().flat_map(|line| line.split('`').skip(1).step_by(2)) {
+            if is_source(path) {
+                count += 1;
+                assert!(is_there(path), "{}: there is no `{path}`", page.display());
+            }
+        }
+    }
+    assert!(count > 20, "only {count} paths were found");
+}
+
+/// Whether a piece of code in a line is the path of a source file or of a folder in a crate.
+fn is_source(path: &str) -> bool {
+    let plain = !path.contains(' ') && path.contains('/');
+    let crated = path.trim_start_matches("crates/").starts_with("backstay");
+    plain && (path.ends_with(".rs") || crated && (path.contains("/src") || path.contains("/tests")))
+}
+
+/// Whether it is there, below the root, the crates, or the engine's sources. A `*` stands for any
+/// folder and ends the look; a module is the same in a file as in a folder of its own.
+fn is_there(path: &str) -> bool {
+    let path = path.split('*').next().unwrap_or(path);
+    let module = path.trim_end_matches(".rs");
+    ["", "crates", "crates/backstay/src"].iter().map(|base| root().join(base)).any(|base| {
+        base.join(path).exists() || path != module && base.join(module).join("mod.rs").exists()
+    })
+}
+
+/// The text without what stands in fences; with `Spans::Gone` also without code in a line.
+fn prose(page: &str, spans: Spans) -> String {
+    let mut out = String::new();
+    let mut fenced = false;
+    for line in page.lines() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        } else if !fenced {
+            let kept = match spans {
+                Spans::Kept => line.to_owned(),
+                Spans::Gone => line.split('`').step_by(2).collect(),
+            };
+            out.push_str(&kept);
+            out.push('\n');
+        }
+    }
+    out
+}
+
+#[derive(Clone, Copy)]
+enum Spans {
+    Kept,
+    Gone,
+}
+
+/// Where the links of a page lead, without those to other sites.
+fn links(page: &str) -> Vec<String> {
+    let page = prose(page, Spans::Gone);
+    let ends = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    ends.filter(|link| !link.contains("://") && !link.starts_with("mailto:"))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The names by which a page's headings are linked to: lower case, a hyphen for each space, other
+/// signs gone.
+fn anchors(page: &str) -> BTreeSet<String> {
+    let kept = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | ' ');
+    prose(page, Spans::Kept)
+        .lines()
+        .filter(|line| line.starts_with('#'))
+        .map(|line| line.trim_start_matches('#').trim().to_lowercase())
+        .map(|title| title.chars().filter(|c| kept(*c)).collect::<String>().replace(' ', "-"))
+        .collect()
+}
+
+#[test]
+fn the_scans_see_what_they_should() {
+    let page =
+        "# A `b_c`: d, e\n[x](y.md#z) `[no](q.md)`\n```\n[no](r.md)\n# no\n```\n[s](https://t)";
+    assert_eq!(links(page), ["y.md#z"]);
+    assert_eq!(anchors(page), BTreeSet::from(["a-b_c-d-e".to_owned()]));
+    let names: Vec<String> =
+        headers_in("\"x-backstay-one\" `x-backstay-` x-backstay-two: 1").collect();
+    assert_eq!(names, ["x-backstay-one", "x-backstay-two"]);
+    let table = "| name |\n|---|\n| `a` | 1 |\n| [`b`](#b) | 2 |\n";
+    assert_eq!(rows(table).keys().collect::<Vec<_>>(), ["a", "b"]);
+}
