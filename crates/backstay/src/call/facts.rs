@@ -34,7 +34,6 @@ const QUOTA_REST: Duration = Duration::from_mins(1);
 impl Call {
     /// Takes note of an attempt and plans what follows.
     pub(crate) fn note(&mut self, seen: Seen) {
-        self.attempts += 1;
         if let Some(stop) = self.stops.get_mut(seen.armed.index) {
             stop.tries += 1;
         }

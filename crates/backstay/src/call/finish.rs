@@ -228,6 +228,10 @@ impl Drop for Call {
     /// A call dropped before its end: the caller left.
     fn drop(&mut self) {
         self.at_least |= self.attempts > 0;
+        let last = self.trail.notes.last().map(|note| &note.step);
+        if let Some(Step::Sent { target, .. }) = last.filter(|_| !self.closed) {
+            self.engine.metrics().attempted(target, Outcome::Abandoned.word());
+        }
         self.close(Outcome::Abandoned, "", "the caller left before the end");
     }
 }

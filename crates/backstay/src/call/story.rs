@@ -52,12 +52,14 @@ impl Call {
         }
     }
 
+    /// An attempt goes out: it counts from here, also when nobody waits for its end.
     pub(crate) fn sending(&mut self, armed: &Armed) {
+        self.attempts += 1;
         let losses = armed.request.losses.iter().map(|loss| format!("lost {}", loss.path));
         self.losses = losses.collect();
         let t = armed.timers;
         let step = Step::Sent {
-            attempt: self.attempts + 1,
+            attempt: self.attempts,
             target: armed.target.id.clone(),
             tier: armed.tier,
             form: match armed.request.form {
