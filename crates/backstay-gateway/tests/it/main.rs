@@ -3,7 +3,9 @@
 
 mod client;
 mod failures;
+mod hang_up;
 mod pairs;
+mod streams;
 mod structure;
 mod told;
 mod world;

@@ -1,0 +1,387 @@
+//! Streams: what breaks before the first content is rerouted unseen, what breaks after it is told
+//! once inside the stream, and nothing that is cut ever ends like something whole.
+
+use backstay_wire::Dialect;
+use futures_util::future::join_all;
+use serde_json::Value;
+
+use crate::client::Seen;
+use crate::told::{self, Told};
+use crate::world::{
+    BOTH, HELLO, Setup, TICKET, TRIAGE, World, pairs, provider, request, short, streamed, triaged,
+};
+
+const ROUTE: &str = "deadline = \"6s\"\n\
+    timeouts = { connect = \"500ms\", first_token = \"600ms\", gap = \"400ms\", total = \"3s\" }\n\
+    max_output_tokens = 600";
+
+/// How a stream ends that was released.
+#[derive(Clone, Copy, Debug)]
+enum Ends {
+    /// Whole, with the text a healthy provider would have sent.
+    Whole,
+    /// With one error of this code.
+    Broken(&'static str),
+    /// With one error, whose code the provider's dialect decides: `OpenAI`'s, Anthropic's.
+    Either(&'static str, &'static str),
+}
+
+use Ends::{Broken, Either, Whole};
+
+#[rustfmt::skip]
+const RELEASED: &[(&str, Ends)] = &[
+    ("healthy",            Whole),
+    ("byte-drip",          Whole),
+    ("crlf",               Whole),
+    ("no-done",            Whole),
+    ("double-terminal",    Whole),
+    ("stream-cut",         Broken("provider_stream_cut")),
+    ("short-body",         Broken("provider_stream_cut")),
+    ("stream-end-early",   Broken("provider_stream_cut")),
+    ("no-finish",          Broken("provider_stream_cut")),
+    ("null-finish",        Broken("provider_stream_cut")),
+    ("stream-stall",       Broken("provider_stream_stalled")),
+    ("hang-body",          Broken("provider_stream_stalled")),
+    ("malformed-chunk",    Broken("reply_malformed")),
+    ("unknown-finish",     Broken("reply_unknown_finish")),
+    ("error-event",        Either("provider_error", "provider_overloaded")),
+];
+
+fn name(kind: &str, at: usize, caller: Dialect, target: Dialect) -> String {
+    format!("{kind}{at}-{}{}", short(caller), short(target))
+}
+
+/// What is wrong with a stream that must be whole.
+fn not_whole(seen: &Seen, told: &Told) -> Vec<String> {
+    let mut wrongs = Vec::new();
+    if seen.status != 200 || !seen.header("content-type").starts_with("text/event-stream") {
+        wrongs.push(format!("status {} {}", seen.status, seen.text()));
+    }
+    let had = (told.terminals, told.late, told.errors.len(), told.broken.len());
+    if had != (1, 0, 0, 0) {
+        wrongs.push(format!("terminals, late, errors, broken: {had:?}: {}", seen.text()));
+    }
+    if told.finish.is_none() || told.text.is_empty() {
+        wrongs.push(format!("no finish or no text: {told:?}"));
+    }
+    wrongs
+}
+
+/// What is wrong with a stream that must end in one error.
+fn not_broken(dialect: Dialect, seen: &Seen, told: &Told, code: &str) -> Vec<String> {
+    let mut wrongs = Vec::new();
+    if (told.terminals, told.late, told.errors.len()) != (0, 0, 1) {
+        wrongs.push(format!("not one error at the end: {}", seen.text()));
+        return wrongs;
+    }
+    wrongs.extend(told::not_an_error(dialect, &told.errors[0], code));
+    if seen.status != 200 || seen.header("x-backstay-tier") != "1" {
+        wrongs.push(format!("status {} {:?}", seen.status, seen.headers));
+    }
+    wrongs
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_released_stream_is_whole_or_ends_in_exactly_one_error_of_the_callers_dialect() {
+    let mut setup = Setup::new();
+    for (at, (behaviour, _)) in RELEASED.iter().enumerate() {
+        for (caller, target) in pairs() {
+            let first = format!("{behaviour}+size=400");
+            setup =
+                setup.backed(&name("s", at, caller, target), provider(target), &[&first], ROUTE);
+        }
+    }
+    let world = setup.start().await;
+    let one = async |at: usize, caller: Dialect, target: Dialect| {
+        let (behaviour, ends) = RELEASED[at];
+        let name = name("s", at, caller, target);
+        let seen = world.ask(caller, &streamed(request(caller, &name, HELLO))).await;
+        let told = told::stream(caller, &seen);
+        let code = match ends {
+            Whole => "",
+            Broken(code) => code,
+            Either(openai, _) if target == Dialect::OpenaiChat => openai,
+            Either(_, anthropic) => anthropic,
+        };
+        let mut wrongs = match ends {
+            Whole => not_whole(&seen, &told),
+            Broken(_) | Either(..) => not_broken(caller, &seen, &told, code),
+        };
+        if told.text.is_empty() {
+            wrongs.push("nothing of the text came".into());
+        }
+        let (first, second) =
+            (world.settled_log(&format!("{name}-1")).await, world.log(&format!("{name}-2")));
+        if (first.len(), second.len()) != (1, 0) {
+            wrongs.push(format!("{} and {} requests", first.len(), second.len()));
+        }
+        wrongs.into_iter().map(|wrong| format!("{behaviour} {name}: {wrong}")).collect::<Vec<_>>()
+    };
+    let calls = (0..RELEASED.len()).flat_map(|at| pairs().map(move |pair| (at, pair)));
+    let found = join_all(calls.map(|(at, (caller, target))| one(at, caller, target))).await;
+    let wrongs: Vec<String> = found.into_iter().flatten().collect();
+    world.stop().await;
+    assert!(wrongs.is_empty(), "\n{}", wrongs.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn content_after_the_finish_does_not_follow_the_terminal_event() {
+    let mut setup = Setup::new();
+    for (caller, target) in pairs() {
+        let name = name("late", 0, caller, target);
+        setup = setup.alone(&name, provider(target), &["content-after-finish"], ROUTE);
+    }
+    let world = setup.start().await;
+    for (caller, target) in pairs() {
+        let name = name("late", 0, caller, target);
+        let seen = world.ask(caller, &streamed(request(caller, &name, HELLO))).await;
+        let told = told::stream(caller, &seen);
+        assert_eq!(not_whole(&seen, &told), [""; 0], "{name}");
+    }
+    world.stop().await;
+}
+
+/// Failures before the first content, and the requests to the first of two tiers.
+#[rustfmt::skip]
+const GATED: &[(&str, usize)] = &[
+    ("status-500", 2),
+    ("reset", 2),
+    ("silence", 1),
+    ("keepalive-forever", 1),
+    ("stream-cut+at=0", 2),
+    ("stream-end-early+at=0", 2),
+    ("stream-stall+at=0", 1),
+    ("malformed-chunk+at=0", 2),
+    ("error-event+at=0", 2),
+    ("empty-200", 2),
+    ("empty-content", 2),
+    ("html-stream", 2),
+    ("reset-after-headers", 2),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failure_before_the_first_content_is_rerouted_unseen() {
+    // Long waits of the throttled kind must stay under a quarter of what is left.
+    let route = ROUTE.replace("\"6s\"", "\"8s\"");
+    let mut setup = Setup::new();
+    for (at, (behaviour, _)) in GATED.iter().enumerate() {
+        for (caller, target) in pairs() {
+            let name = name("g", at, caller, target);
+            setup = setup.backed(&name, provider(target), &[behaviour], &route);
+        }
+    }
+    let world = setup.start().await;
+    let one = async |at: usize, caller: Dialect, target: Dialect| {
+        let (behaviour, tries) = GATED[at];
+        let name = name("g", at, caller, target);
+        let seen = world.ask(caller, &streamed(request(caller, &name, HELLO))).await;
+        let told = told::stream(caller, &seen);
+        let mut wrongs = not_whole(&seen, &told);
+        let first = world.settled_log(&format!("{name}-1")).await.len();
+        if (first, seen.header("x-backstay-tier")) != (tries, "2") {
+            wrongs.push(format!("{first} tries, not {tries}; {:?}", seen.headers));
+        }
+        wrongs.into_iter().map(|wrong| format!("{behaviour} {name}: {wrong}")).collect::<Vec<_>>()
+    };
+    let calls = (0..GATED.len()).flat_map(|at| pairs().map(move |pair| (at, pair)));
+    let found = join_all(calls.map(|(at, (caller, target))| one(at, caller, target))).await;
+    let wrongs: Vec<String> = found.into_iter().flatten().collect();
+    world.stop().await;
+    assert!(wrongs.is_empty(), "\n{}", wrongs.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_never_begins_is_a_typed_failure_with_a_status() {
+    let rows = [
+        ("keepalive-forever", 504, "provider_first_token_timeout"),
+        ("html-stream", 502, "reply_malformed"),
+        ("empty-200", 502, "provider_stream_cut"),
+        ("empty-content", 502, "reply_empty"),
+        ("stream-stall+at=0", 504, "provider_first_token_timeout"),
+        ("malformed-chunk+at=0", 502, "reply_malformed"),
+    ];
+    let mut setup = Setup::new();
+    for (at, (behaviour, ..)) in rows.iter().enumerate() {
+        for (caller, target) in pairs() {
+            let name = name("n", at, caller, target);
+            setup = setup.alone(&name, provider(target), &[behaviour], ROUTE);
+        }
+    }
+    let world = setup.start().await;
+    let one = async |at: usize, caller: Dialect, target: Dialect| {
+        let (behaviour, status, code) = rows[at];
+        let name = name("n", at, caller, target);
+        let seen = world.ask(caller, &streamed(request(caller, &name, HELLO))).await;
+        let mut wrongs = told::not_typed(caller, &seen, status, code);
+        let log = world.settled_log(&format!("{name}-1")).await;
+        if log.len() != 3 {
+            wrongs.push(format!("{} tries", log.len()));
+        }
+        wrongs.into_iter().map(|wrong| format!("{behaviour} {name}: {wrong}")).collect::<Vec<_>>()
+    };
+    let calls = (0..rows.len()).flat_map(|at| pairs().map(move |pair| (at, pair)));
+    let found = join_all(calls.map(|(at, (caller, target))| one(at, caller, target))).await;
+    let wrongs: Vec<String> = found.into_iter().flatten().collect();
+    world.stop().await;
+    assert!(wrongs.is_empty(), "\n{}", wrongs.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_whole_reply_where_a_stream_was_asked_for_is_told_as_a_stream() {
+    let mut setup = Setup::new();
+    for (caller, target) in pairs() {
+        let name = name("j", 0, caller, target);
+        setup = setup.alone(&name, provider(target), &["json-not-stream"], ROUTE);
+    }
+    let world = setup.start().await;
+    for (caller, target) in pairs() {
+        let name = name("j", 0, caller, target);
+        let seen = world.ask(caller, &streamed(request(caller, &name, HELLO))).await;
+        let told = told::stream(caller, &seen);
+        assert_eq!(not_whole(&seen, &told), [""; 0], "{name}");
+        assert_eq!(seen.attempts(), 1);
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_route_with_a_schema_streams_only_what_has_passed() {
+    let route = format!("{ROUTE}\n{TRIAGE}");
+    let rows = [
+        ("healthy", 1),
+        ("fenced", 1),
+        ("right-on-second", 2),
+        ("enum-miss", 4),
+        ("stream-cut", 3),
+        ("malformed-chunk", 3),
+        ("no-done", 1),
+        ("stream-stall", 2),
+        ("invented-quote", 4),
+    ];
+    let mut setup = Setup::new();
+    for (at, (behaviour, _)) in rows.iter().enumerate() {
+        for (caller, target) in pairs() {
+            let name = name("b", at, caller, target);
+            setup = setup.backed(&name, provider(target), &[behaviour], &route);
+        }
+    }
+    let world = setup.start().await;
+    let one = async |at: usize, caller: Dialect, target: Dialect| {
+        let (behaviour, calls) = rows[at];
+        let name = name("b", at, caller, target);
+        let seen = world.ask(caller, &streamed(request(caller, &name, TICKET))).await;
+        let told = told::stream(caller, &seen);
+        let mut wrongs = not_whole(&seen, &told);
+        let value: Value = serde_json::from_str(&told.text).unwrap_or_default();
+        if value != triaged() {
+            wrongs.push(format!("not the answer: {}", told.text));
+        }
+        if seen.attempts() != calls {
+            wrongs.push(format!("{} calls, not {calls}", seen.attempts()));
+        }
+        wrongs.into_iter().map(|wrong| format!("{behaviour} {name}: {wrong}")).collect::<Vec<_>>()
+    };
+    let calls = (0..rows.len()).flat_map(|at| pairs().map(move |pair| (at, pair)));
+    let found = join_all(calls.map(|(at, (caller, target))| one(at, caller, target))).await;
+    let wrongs: Vec<String> = found.into_iter().flatten().collect();
+    world.stop().await;
+    assert!(wrongs.is_empty(), "\n{}", wrongs.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plain_call_that_is_streamed_upstream_is_folded_and_guarded() {
+    let route = format!("{ROUTE}\nupstream = \"stream\"");
+    let rows = [
+        ("healthy", 200, "", 1),
+        ("no-done", 200, "", 1),
+        ("crlf", 200, "", 1),
+        ("json-not-stream", 200, "", 1),
+        ("tool-call", 200, "", 1),
+        ("double-terminal", 200, "", 1),
+        ("stream-cut", 502, "provider_stream_cut", 3),
+        ("stream-end-early", 502, "provider_stream_cut", 3),
+        ("no-finish", 502, "provider_stream_cut", 3),
+        ("stream-stall", 504, "provider_stream_stalled", 3),
+        ("malformed-chunk", 502, "reply_malformed", 3),
+        ("keepalive-forever", 504, "provider_first_token_timeout", 3),
+        ("unknown-finish", 502, "reply_unknown_finish", 1),
+    ];
+    let mut setup = Setup::new();
+    for (at, (behaviour, ..)) in rows.iter().enumerate() {
+        for (caller, target) in pairs() {
+            let name = name("f", at, caller, target);
+            setup = setup.alone(&name, provider(target), &[behaviour], &route);
+        }
+    }
+    let world = setup.start().await;
+    let one = async |at: usize, caller: Dialect, target: Dialect| {
+        let (behaviour, status, code, tries) = rows[at];
+        let name = name("f", at, caller, target);
+        let seen = world.ask(caller, &request(caller, &name, HELLO)).await;
+        let mut wrongs = Vec::new();
+        if status == 200 {
+            let told = told::plain(caller, &seen.json());
+            let said = !told.text.is_empty() || !told.calls.is_empty();
+            if seen.status != 200 || !said || told.finish.is_none() || told.usage.is_none() {
+                wrongs.push(format!("{} {}", seen.status, seen.text()));
+            }
+        } else {
+            wrongs.extend(told::not_typed(caller, &seen, status, code));
+        }
+        let log = world.settled_log(&format!("{name}-1")).await;
+        if log.len() != tries || !log.iter().all(|entry| entry.stream) {
+            wrongs.push(format!("{} tries, not {tries}", log.len()));
+        }
+        wrongs.into_iter().map(|wrong| format!("{behaviour} {name}: {wrong}")).collect::<Vec<_>>()
+    };
+    let calls = (0..rows.len()).flat_map(|at| pairs().map(move |pair| (at, pair)));
+    let found = join_all(calls.map(|(at, (caller, target))| one(at, caller, target))).await;
+    let wrongs: Vec<String> = found.into_iter().flatten().collect();
+    world.stop().await;
+    assert!(wrongs.is_empty(), "\n{}", wrongs.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_plain_calls_are_streamed_upstream_by_themselves_and_short_ones_are_not() {
+    let no_cap = ROUTE.replace("max_output_tokens = 600", "");
+    let world = Setup::new()
+        .alone("unknown", "openai", &["healthy"], &no_cap)
+        .alone("short", "openai", &["healthy"], ROUTE)
+        .alone("asked", "openai", &["healthy"], &format!("{no_cap}\nupstream = \"as_asked\""))
+        .start()
+        .await;
+    let dialect = Dialect::OpenaiChat;
+    for (name, streams) in [("unknown", true), ("short", false), ("asked", false)] {
+        let seen = world.ask(dialect, &request(dialect, name, HELLO)).await;
+        assert_eq!(seen.status, 200, "{}", seen.text());
+        assert_eq!(seen.header("content-type"), "application/json");
+        assert_eq!(world.log(&format!("{name}-1"))[0].stream, streams, "{name}");
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_usage_event_goes_only_to_those_who_asked() {
+    let world = Setup::new()
+        .alone("o", "openai", &["healthy"], ROUTE)
+        .alone("a", "anthropic", &["healthy"], ROUTE)
+        .start()
+        .await;
+    let dialect = Dialect::OpenaiChat;
+    for target in BOTH {
+        let mut body = streamed(request(dialect, short(target), HELLO));
+        let told = told::stream(dialect, &world.ask(dialect, &body).await);
+        assert_eq!(told.usage, None, "{target:?}");
+        body["stream_options"] = serde_json::json!({"include_usage": true});
+        let told = told::stream(dialect, &world.ask(dialect, &body).await);
+        assert!(told.usage.is_some_and(|(_, output)| output > 0), "{target:?}");
+    }
+    world.stop().await;
+}
+
+/// Used by the module beside this one.
+pub(crate) fn whole(world: &World, dialect: Dialect, seen: &Seen) {
+    let _ = world;
+    let told = told::stream(dialect, seen);
+    assert_eq!(not_whole(seen, &told), [""; 0]);
+}
