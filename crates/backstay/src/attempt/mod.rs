@@ -128,7 +128,9 @@ async fn one(
     seen: &mut Seen,
     timers: StreamTimers,
 ) -> Result<Got, Failure> {
-    let response = send(engine, &seen.armed, timers).await?;
+    // As configured, not as cut: it names the pool. The attempt's own limits bound the wait.
+    let connect = contract.route.timeouts.connect;
+    let response = send(engine, &seen.armed, timers, connect).await?;
     let (parts, body) = response.into_parts();
     let head = Head { status: parts.status.as_u16(), headers: parts.headers };
     seen.status = Some(head.status);
@@ -154,6 +156,7 @@ async fn send(
     engine: &Engine,
     armed: &Armed,
     timers: StreamTimers,
+    connect: Duration,
 ) -> Result<Response<Incoming>, Failure> {
     let (limit, fault) = match armed.request.form {
         Form::Stream if timers.first_token < timers.total => {
@@ -161,7 +164,7 @@ async fn send(
         }
         Form::Stream | Form::Plain => (timers.total, Fault::TotalTimeout),
     };
-    let sending = engine.transport().send(request(armed), armed.timers.connect);
+    let sending = engine.transport().send(request(armed), connect);
     match timeout_at(timers.sent + limit, sending).await {
         Ok(Ok(response)) => Ok(response),
         Ok(Err(fault @ SendFault::Connect { .. })) => {

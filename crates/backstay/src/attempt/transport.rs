@@ -106,8 +106,7 @@ impl Transport {
         if let Some(pool) = pools.get(&connect) {
             return pool.clone();
         }
-        // Limits come from config, so they are few; a cut one (near the deadline) is rounded by
-        // the caller to whole steps and may still add some.
+        // Limits come from config, so they are few; only many reloads can make more.
         if pools.len() >= 64 {
             pools.clear();
         }
