@@ -1,9 +1,13 @@
 //! The promises, kept over real sockets: every behaviour of the mock provider through the gateway,
 //! seen from the caller's side and from the provider's.
 
+mod bad_input;
+mod breaker;
 mod client;
+mod doors;
 mod failures;
 mod hang_up;
+mod library;
 mod pairs;
 mod streams;
 mod structure;

@@ -1,0 +1,169 @@
+//! The breaker and the connection pool, as callers feel them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use backstay_wire::Dialect;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use crate::told;
+use crate::world::{HELLO, Setup, World, request};
+
+const OPENAI: Dialect = Dialect::OpenaiChat;
+
+/// Two attempts: one for each tier, so that each call is one failure of the first.
+const ROUTE: &str = "deadline = \"3s\"\nmax_attempts = 2\nmax_output_tokens = 300";
+
+async fn ask(world: &World, name: &str) -> (u16, usize, String) {
+    let seen = world.ask(OPENAI, &request(OPENAI, name, HELLO)).await;
+    (seen.status, seen.attempts(), seen.header("x-backstay-tier").to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_failures_in_a_row_send_the_next_call_to_the_second_tier_at_once() {
+    let world = Setup::new().backed("sick", "openai", &["status-500"], ROUTE).start().await;
+    for turn in 1..=5 {
+        assert_eq!(ask(&world, "sick").await, (200, 2, "2".into()), "call {turn}");
+    }
+    assert_eq!(world.log("sick-1").len(), 5);
+    for _ in 0..3 {
+        assert_eq!(ask(&world, "sick").await, (200, 1, "2".into()));
+    }
+    assert_eq!(world.log("sick-1").len(), 5, "a resting target is not touched");
+    let metrics = world.get("/metrics").await.text();
+    let open = metrics
+        .lines()
+        .any(|l| l.contains("target=\"sick-1\"") && l.contains("open") && l.ends_with(" 1"));
+    assert!(open, "{metrics}");
+    // A reload keeps what is known of a target.
+    world.engine().reload(world.settings.policy.clone()).expect("the same policy");
+    assert_eq!(ask(&world, "sick").await, (200, 1, "2".into()));
+    assert_eq!(world.log("sick-1").len(), 5);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_nobody_else_is_a_resting_target_is_still_tried() {
+    let alone = "deadline = \"3s\"\nmax_attempts = 1\nmax_output_tokens = 300";
+    let mut steps = vec!["status-500"; 6];
+    steps.push("healthy");
+    let world = Setup::new().alone("only", "openai", &steps, alone).start().await;
+    for turn in 1..=6 {
+        let seen = world.ask(OPENAI, &request(OPENAI, "only", HELLO)).await;
+        assert_eq!(told::not_typed(OPENAI, &seen, 502, "provider_error"), [""; 0], "call {turn}");
+    }
+    assert_eq!(ask(&world, "only").await, (200, 1, "1".into()), "no blackout");
+    assert_eq!(ask(&world, "only").await, (200, 1, "1".into()), "the probe closed it");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_the_targets_fault_opens_nothing() {
+    let world = Setup::new()
+        .backed("auth", "openai", &["status-401"], ROUTE)
+        .backed("gone", "openai", &["model-gone"], ROUTE)
+        .backed("odd", "openai", &["unknown-finish"], ROUTE)
+        .backed(
+            "mixed",
+            "openai",
+            &[
+                "status-500",
+                "status-500",
+                "status-500",
+                "status-500",
+                "healthy",
+                "status-500",
+                "status-500",
+                "status-500",
+                "status-500",
+                "healthy",
+            ],
+            ROUTE,
+        )
+        .start()
+        .await;
+    for name in ["auth", "gone", "odd"] {
+        for _ in 0..7 {
+            assert_eq!(ask(&world, name).await, (200, 2, "2".into()), "{name}");
+        }
+        assert_eq!(world.log(&format!("{name}-1")).len(), 7);
+    }
+    for _ in 0..10 {
+        assert_eq!(ask(&world, "mixed").await.0, 200);
+    }
+    assert_eq!(world.log("mixed-1").len(), 10, "four in a row are not five");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reload_changes_routes_for_new_calls_only() {
+    let world =
+        Setup::new().alone("old", "openai", &["slow-headers+wait=500ms"], ROUTE).start().await;
+    let mut policy = world.settings.policy.clone();
+    policy.routes.clear();
+    policy.targets.clear();
+    let (during, ()) = tokio::join!(ask(&world, "old"), async {
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        world.engine().reload(policy).expect("a policy");
+    });
+    assert_eq!(during, (200, 1, "1".into()));
+    assert_eq!(ask(&world, "old").await.0, 404);
+    world.stop().await;
+}
+
+/// Answers every request on every connection with a fixed reply, and counts the connections.
+async fn counting(connections: Arc<AtomicUsize>, listener: TcpListener) {
+    const REPLY: &str = r#"{"id":"x","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
+    let mut tasks = JoinSet::new();
+    while let Ok((mut socket, _)) = listener.accept().await {
+        connections.fetch_add(1, Ordering::Relaxed);
+        tasks.spawn(async move {
+            let mut buffer = vec![0; 64 << 10];
+            // Requests here are small: each comes in one piece.
+            while let Ok(size) = socket.read(&mut buffer).await {
+                if size == 0 {
+                    return;
+                }
+                let answer = format!(
+                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{REPLY}",
+                    REPLY.len()
+                );
+                if socket.write_all(answer.as_bytes()).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_whose_deadline_is_near_the_connect_limit_still_share_a_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+    let base = listener.local_addr().expect("an address");
+    let connections = Arc::new(AtomicUsize::new(0));
+    let mut server = JoinSet::new();
+    server.spawn(counting(Arc::clone(&connections), listener));
+    let world = Setup::new()
+        .tables(&format!(
+            "[providers.counted]\ndialect = \"openai_chat\"\nbase_url = \"http://{base}/v1\"\nauth = \"none\""
+        ))
+        .alone(
+            "short",
+            "counted",
+            &["healthy"],
+            "deadline = \"9s\"\ntimeouts = { connect = \"5s\" }\nmax_output_tokens = 100",
+        )
+        .start()
+        .await;
+    for _ in 0..20 {
+        let body = request(OPENAI, "short", HELLO);
+        let seen = world.ask_with(OPENAI, &[("x-backstay-deadline", "2s")], &body).await;
+        assert_eq!(seen.status, 200, "{}", seen.text());
+    }
+    let made = connections.load(Ordering::Relaxed);
+    assert!(made <= 2, "20 calls one after another took {made} connections");
+    world.stop().await;
+}
