@@ -123,8 +123,16 @@ pub enum Step {
 }
 
 impl Trail {
-    /// Adds a step taken `at` after the call's arrival.
+    /// Adds a step taken `at` after the call's arrival. Waits for one and the same thing are one
+    /// step: a busy target is looked at many times a second.
     pub fn add(&mut self, at: Duration, step: Step) {
+        if let Step::Waited { ms: more, why } = &step
+            && let Some(Note { step: Step::Waited { ms, why: same }, .. }) = self.notes.last_mut()
+            && same == why
+        {
+            *ms += more;
+            return;
+        }
         self.notes.push(Note { at_ms: milliseconds(at), step });
     }
 }
