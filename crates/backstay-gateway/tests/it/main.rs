@@ -9,6 +9,7 @@ mod failures;
 mod hang_up;
 mod library;
 mod pairs;
+mod patience;
 mod streams;
 mod structure;
 mod told;
