@@ -136,7 +136,9 @@ pub fn stamp(headers: &mut HeaderMap, receipt: &Receipt) {
     };
     put("x-backstay-call-id", &receipt.call_id);
     put("x-backstay-outcome", receipt.outcome.word());
-    put("x-backstay-fingerprint", &receipt.fingerprint);
+    if !receipt.fingerprint.is_empty() {
+        put("x-backstay-fingerprint", &receipt.fingerprint);
+    }
     if let Some(target) = &receipt.target {
         put("x-backstay-target", target);
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use backstay::call;
-use backstay::contract::{self, Ask, Wants};
+use backstay::contract::{Ask, Wants};
 use backstay::fault::CallError;
 use backstay_wire::Dialect;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -55,7 +55,7 @@ async fn take(
 async fn answer(gateway: &Gateway, ask: Ask) -> Response<Sent> {
     let dialect = ask.dialect;
     let engine = gateway.engine().clone();
-    let contract = match contract::settle(&engine, ask) {
+    let contract = match call::settle(&engine, ask) {
         Ok(contract) => contract,
         Err(error) => return respond::failure(dialect, &error),
     };

@@ -244,6 +244,15 @@ impl StreamWriter {
         }
     }
 
+    /// Whether the stream cannot be told in this dialect: an in-band error was written and nothing
+    /// more will be.
+    pub fn is_broken(&self) -> bool {
+        match self {
+            Self::OpenaiChat(_) => false,
+            Self::Anthropic(writer) => writer.is_broken(),
+        }
+    }
+
     /// What this dialect could not say so far; each kind once.
     pub fn losses(&self) -> &[Loss] {
         match self {

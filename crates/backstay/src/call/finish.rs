@@ -12,7 +12,7 @@ use super::{Answer, Body, Call, End, Plan};
 use crate::attempt::Whole;
 use crate::attempt::stream::Live;
 use crate::contract::Wants;
-use crate::fault::CallError;
+use crate::fault::{CallError, Cause};
 use crate::policy::LastResort;
 use crate::record::trail::milliseconds;
 use crate::record::{Outcome, Receipt, Row, Step};
@@ -128,7 +128,11 @@ impl Call {
 
     fn fail(mut self, error: CallError) -> CallError {
         let receipt = self.receipt(Outcome::Failed);
-        let note = error.to_string();
+        // An attempt's failure is told by the steps before; its sentence may quote the reply.
+        let note = match error.cause() {
+            Cause::Here(_) if self.attempts == 0 => error.to_string(),
+            Cause::Here(_) | Cause::Attempt(_) => String::new(),
+        };
         self.close(Outcome::Failed, error.code(), &note);
         error.with_receipt(receipt)
     }

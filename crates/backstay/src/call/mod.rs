@@ -2,6 +2,7 @@
 
 mod facts;
 mod finish;
+mod refuse;
 mod story;
 mod streaming;
 
@@ -52,7 +53,16 @@ pub enum Body {
 /// # Errors
 /// [`CallError`] says whose side it is on, what happened, and when to try again.
 pub async fn answer(engine: &Engine, ask: Ask) -> Result<Answer, CallError> {
-    serve(engine, contract::settle(engine, ask)?).await
+    serve(engine, settle(engine, ask)?).await
+}
+
+/// Settles a request. A refusal is counted and logged like a call that failed.
+///
+/// # Errors
+/// The request is broken, names no route, or asks for what cannot be given.
+pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
+    let seen = refuse::Door::of(&ask);
+    contract::settle(engine, ask).map_err(|error| seen.refuse(engine, error))
 }
 
 /// As [`answer`], for a contract that is settled already.
@@ -60,7 +70,8 @@ pub async fn answer(engine: &Engine, ask: Ask) -> Result<Answer, CallError> {
 /// # Errors
 /// As [`answer`].
 pub async fn serve(engine: &Engine, contract: Contract) -> Result<Answer, CallError> {
-    let seat = admit::enter(engine, &contract)?;
+    let seat = admit::enter(engine, &contract)
+        .map_err(|error| refuse::Door::of(&contract.ask).refuse(engine, error))?;
     let mut call = Call::begin(engine.clone(), contract, seat);
     loop {
         match route::next(&mut call) {

@@ -10,11 +10,11 @@ use backstay_wire::Reply;
 use super::Call;
 use crate::attempt::adapter::Form;
 use crate::attempt::{Got, Seen};
-use crate::contract::CapOwner;
+use crate::contract::{CapOwner, Contract};
 use crate::record::Step;
 use crate::record::trail::milliseconds;
 use crate::route::Armed;
-use crate::validate::Unfit;
+use crate::validate::{Layer, Unfit};
 
 impl Call {
     /// Adds a step to the trail.
@@ -33,7 +33,7 @@ impl Call {
         let step = Step::Settled {
             route: contract.route.name.clone(),
             deadline_ms: u64::try_from(contract.deadline.total.as_millis()).unwrap_or(u64::MAX),
-            deadline_from: contract.deadline.source.name().to_owned(),
+            deadline_from: deadline_from(contract),
             size: format!("{} bytes, output cap {cap}", contract.ask.body.len()),
             cap: contract.cap.tokens,
             fingerprint: contract.fingerprint.to_string(),
@@ -166,7 +166,7 @@ impl Call {
             self.unknown_finish(&target, &unfit.errors.join("; "));
         }
         self.engine.metrics().judged(&self.contract.route.name, &target, status);
-        let errors = unfit.map(|unfit| unfit.errors.clone()).unwrap_or_default();
+        let errors = unfit.map(logged).unwrap_or_default();
         self.tell(Step::Judged { verdict: status.to_owned(), errors });
     }
 
@@ -204,6 +204,38 @@ impl Call {
     }
 }
 
+/// Who set the deadline, and which headers were not understood.
+fn deadline_from(contract: &Contract) -> String {
+    let source = contract.deadline.source.name();
+    match contract.ignored.as_slice() {
+        [] => source.to_owned(),
+        ignored => format!("{source}; not understood: {}", ignored.join(", ")),
+    }
+}
+
+/// The errors of a reply as the log may have them: without the reply's own words. A refusal is
+/// left out, and whatever stands in quotes, unless it is a name of the schema.
+fn logged(unfit: &Unfit) -> Vec<String> {
+    match unfit.layer {
+        Layer::Completion => Vec::new(),
+        Layer::Syntax | Layer::Schema | Layer::Rules => {
+            unfit.errors.iter().map(|error| without_quotes(error)).collect()
+        }
+    }
+}
+
+fn without_quotes(error: &str) -> String {
+    let named = ["missing '", "should be ", " outside ", "longer than", "shorter than"];
+    if named.iter().any(|words| error.contains(words)) && !error.contains(" not in enum") {
+        return error.to_owned();
+    }
+    let mut out = String::new();
+    for (index, piece) in error.split('\'').enumerate() {
+        out.push_str(if index % 2 == 0 { piece } else { "'…'" });
+    }
+    out
+}
+
 /// The status of a judged reply, as the log and the metrics have it: S2's words where it has one.
 fn word(fault: Fault) -> &'static str {
     match fault {
@@ -217,5 +249,25 @@ fn word(fault: Fault) -> &'static str {
         Fault::UnknownFinish => "unknown_finish",
         Fault::ContextExceeded => "context_exceeded",
         other => other.code(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_quotes;
+
+    #[test]
+    fn the_log_keeps_names_of_the_schema_and_drops_words_of_the_reply() {
+        for (told, kept) in [
+            ("missing 'needs_human'", "missing 'needs_human'"),
+            ("'priority' should be int", "'priority' should be int"),
+            ("category 'payments' not in enum", "category '…' not in enum"),
+            ("unexpected 'card 4111'", "unexpected '…'"),
+            ("summary longer than 200 chars", "summary longer than 200 chars"),
+            ("duplicate key 'x'", "duplicate key '…'"),
+            ("evidence is not a quote from the ticket", "evidence is not a quote from the ticket"),
+        ] {
+            assert_eq!(without_quotes(told), kept);
+        }
     }
 }

@@ -1,7 +1,5 @@
 //! The end of a call whose reply was handed on as a stream.
 
-use std::time::Duration;
-
 use backstay_decide::Verdict;
 use backstay_wire::{Dialect, Finish, Usage};
 
@@ -25,14 +23,11 @@ impl Call {
     }
 
     /// Reports how the stream went to its target's breaker.
-    pub(crate) fn streamed(&mut self, held: Held, verdict: Verdict, first: Option<Duration>) {
+    pub(crate) fn streamed(&mut self, held: Held, verdict: Verdict) {
         let now = self.engine.now();
         let target = self.target_id();
         if let Some(transition) = held.settle(verdict, now) {
             self.turned(&target, transition);
-        }
-        if let Some(first) = first {
-            self.engine.metrics().first_token(&target, first);
         }
     }
 
@@ -43,6 +38,11 @@ impl Call {
             tracing::warn!(%target, count, "a stream held elements not known here");
             self.engine.metrics().unknown(&target, count);
         }
+    }
+
+    /// What could not be said in the caller's dialect.
+    pub(crate) fn lost(&mut self, losses: &[backstay_wire::Loss]) {
+        self.notes.extend(losses.iter().map(|loss| format!("lost {}: {}", loss.path, loss.note)));
     }
 
     /// A whole stream was handed on.

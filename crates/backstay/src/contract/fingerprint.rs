@@ -7,6 +7,7 @@
 
 use backstay_wire::scan::Scanned;
 
+use super::Ask;
 use crate::policy::Route;
 
 /// Fields that say how an answer is delivered, billed or traced, not what it is.
@@ -52,7 +53,8 @@ impl std::fmt::Debug for Fingerprint {
 }
 
 /// The fingerprint of a request under a route.
-pub(super) fn of(head: &Scanned, body: &[u8], route: &Route) -> Fingerprint {
+pub(super) fn of(head: &Scanned, ask: &Ask, route: &Route) -> Fingerprint {
+    let (body, dialect) = (&ask.body, ask.dialect);
     let mut fields: Vec<(&str, &[u8])> = head
         .keys()
         .filter(|(key, _)| !DELIVERY.contains(key))
@@ -60,6 +62,7 @@ pub(super) fn of(head: &Scanned, body: &[u8], route: &Route) -> Fingerprint {
         .collect();
     fields.sort_by_key(|(key, _)| *key);
     let mut hash = blake3::Hasher::new();
+    field(&mut hash, "dialect", dialect.name().as_bytes());
     field(&mut hash, "route", route.revision.as_bytes());
     field(&mut hash, "prompt", route.prompt_version.as_deref().unwrap_or_default().as_bytes());
     for (key, value) in fields {

@@ -64,6 +64,8 @@ pub struct Contract {
     pub deadline: Deadline,
     /// What the contract hashes to.
     pub fingerprint: Fingerprint,
+    /// Deadline headers that were there and made no sense.
+    pub ignored: Vec<&'static str>,
     /// Tries of this same request by layers above.
     pub prior_attempts: u32,
     neutral: OnceLock<Result<Chat, Malformed>>,
@@ -177,11 +179,12 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
     let cap = cap::settle(&head, &ask, &route).map_err(|fault| malformed(&fault))?;
     let (shape, checks) = shape::settle(&head, &ask, &route, &ready, engine)?;
     let asked = Asked::read(|name| ask.headers.get(name).and_then(|value| value.to_str().ok()));
-    let fingerprint = fingerprint::of(&head, &ask.body, &route);
+    let fingerprint = fingerprint::of(&head, &ask, &route);
     let contract = Contract {
         call_id: engine.new_id(),
         deadline: deadline::settle(route.deadline, &asked),
         prior_attempts: asked.prior_attempts,
+        ignored: asked.ignored.iter().map(|source| source.name()).collect(),
         model: model.into_owned(),
         neutral: OnceLock::new(),
         ask,

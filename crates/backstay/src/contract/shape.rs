@@ -78,7 +78,11 @@ pub(super) fn settle(
                 let checks = Checks { shape: Shape::Schema(Arc::clone(compiled)), rules };
                 (Asked::ByRoute { schema: Arc::clone(source) }, checks)
             }
-            _ => (Asked::Nothing, Checks { shape: Shape::Text, rules: Arc::default() }),
+            // Rules of a route without a schema look at the text. Calls with tools have no rules.
+            _ if offers_tools(head, ask) => {
+                (Asked::Nothing, Checks { shape: Shape::Text, rules: Arc::default() })
+            }
+            _ => (Asked::Nothing, Checks { shape: Shape::Text, rules }),
         }),
     }
 }

@@ -1,7 +1,8 @@
 //! The numbers at `/metrics`, in the Prometheus text format.
 //!
-//! Labels are routes, targets, codes and outcomes: all from config or from closed vocabularies,
-//! never from a caller, so their number is bounded.
+//! Labels are routes, targets, codes and outcomes: from config or from closed vocabularies, so that
+//! their number is bounded. A target that a caller names itself (`provider/model`) is counted as
+//! `provider/*`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,6 +78,14 @@ fn seconds() -> Histogram {
     Histogram::new(SECONDS)
 }
 
+/// The label of a target: its name, but `provider/*` where a caller named the model.
+fn label(target: &str) -> String {
+    match target.split_once('/') {
+        Some((provider, _)) => format!("{provider}/*"),
+        None => target.to_owned(),
+    }
+}
+
 impl Metrics {
     /// All at zero.
     pub fn new() -> Self {
@@ -149,39 +158,46 @@ impl Metrics {
         self.latency.get_or_create(&route).observe(took.as_secs_f64());
     }
 
+    /// A request was refused before a call began: broken, unknown, late, or one too many.
+    pub fn refused(&self, code: &str) {
+        let labels =
+            CallLabels { route: "none".into(), outcome: Outcome::Failed.word(), code: code.into() };
+        self.calls.get_or_create(&labels).inc();
+    }
+
     /// An attempt ended. `fault` is empty for a reply worth judging.
     pub fn attempted(&self, target: &str, fault: &'static str) {
-        self.attempts.get_or_create(&AttemptLabels { target: target.into(), fault }).inc();
+        self.attempts.get_or_create(&AttemptLabels { target: label(target), fault }).inc();
     }
 
     /// The first content of a stream came.
     pub fn first_token(&self, target: &str, took: Duration) {
-        let labels = TargetLabels { target: target.into() };
+        let labels = TargetLabels { target: label(target) };
         self.first_token.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
     /// A reply was judged.
     pub fn judged(&self, route: &str, target: &str, status: &'static str) {
-        let labels = VerdictLabels { route: route.into(), target: target.into(), status };
+        let labels = VerdictLabels { route: route.into(), target: label(target), status };
         self.verdicts.get_or_create(&labels).inc();
     }
 
     /// A provider reported tokens.
     pub fn tokens(&self, target: &str, input: u64, output: u64) {
         for (direction, count) in [("input", input), ("output", output)] {
-            let labels = TokenLabels { target: target.into(), direction };
+            let labels = TokenLabels { target: label(target), direction };
             self.tokens.get_or_create(&labels).inc_by(count);
         }
     }
 
     /// A reply held `count` elements not known here.
     pub fn unknown(&self, target: &str, count: u64) {
-        self.unknown.get_or_create(&TargetLabels { target: target.into() }).inc_by(count);
+        self.unknown.get_or_create(&TargetLabels { target: label(target) }).inc_by(count);
     }
 
     /// A target's breaker opened (1) or closed (0).
     pub fn breaker(&self, target: &str, open: i64) {
-        self.open.get_or_create(&TargetLabels { target: target.into() }).set(open);
+        self.open.get_or_create(&TargetLabels { target: label(target) }).set(open);
     }
 
     /// Everything as text. `dropped` is the call log's count.

@@ -132,7 +132,7 @@ impl TargetHealth {
     /// Whether the next reported usage should be learned from: the first ones all, then some.
     pub(crate) fn wants_to_learn(&self) -> bool {
         let reported = self.reported.fetch_add(1, Ordering::Relaxed);
-        reported < 64 || reported % 16 == 0
+        reported < 64 || reported.is_multiple_of(16)
     }
 
     /// Learns that a body of `bytes` bytes took `tokens` input tokens.

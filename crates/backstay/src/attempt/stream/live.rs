@@ -71,6 +71,8 @@ enum Passed {
     Last(Bytes),
     /// The stream cannot be trusted any more.
     Broken(Failure),
+    /// It cannot be told in the caller's dialect; these bytes say so and are the last.
+    Untold(Bytes),
 }
 
 impl Live {
@@ -117,6 +119,12 @@ impl Live {
                     return self.complete();
                 }
                 Passed::Broken(failure) => return self.broken(&failure),
+                Passed::Untold(bytes) => {
+                    self.push(bytes);
+                    let note = "the stream cannot be told in the caller's dialect";
+                    let failure = Failure::new(Fault::MalformedReply, note);
+                    return self.ended(&failure);
+                }
             }
         }
     }
@@ -146,7 +154,6 @@ impl Live {
     /// The stream is whole.
     fn complete(&mut self) {
         let Some(source) = self.source.take() else { return };
-        let first = source.opened.first_token();
         drop(source.opened);
         let outcome = match (self.passing.truncated, self.passing.refused) {
             (_, true) => Outcome::Refused,
@@ -154,16 +161,17 @@ impl Live {
             (false, false) => Outcome::Answered,
         };
         let finish = self.passing.finish.unwrap_or_default();
+        if let How::Anew(writer) = &self.passing.how {
+            self.call.lost(writer.losses());
+        }
         self.call.met_unknown(self.passing.unknown);
-        self.call.streamed(source.held, Verdict::Success, first);
+        self.call.streamed(source.held, Verdict::Success);
         self.call.stream_done(outcome, finish, self.passing.usage);
     }
 
     /// The stream broke: say so in the caller's own words, once, and end.
     fn broken(&mut self, failure: &Failure) {
         let Some(source) = self.source.take() else { return };
-        let first = source.opened.first_token();
-        drop(source.opened);
         let error = self.call.stream_error(failure);
         let told = ErrorOut {
             status: 502,
@@ -174,7 +182,15 @@ impl Live {
         };
         let bytes = self.call.contract.ask.dialect.write_stream_error(&told);
         self.ready.push_back(Bytes::from(bytes));
-        self.call.streamed(source.held, failure.fault.availability(), first);
+        self.source = Some(source);
+        self.ended(failure);
+    }
+
+    /// The stream is over, and its failure has been told.
+    fn ended(&mut self, failure: &Failure) {
+        let Some(source) = self.source.take() else { return };
+        drop(source.opened);
+        self.call.streamed(source.held, failure.fault.availability());
         self.call.stream_failed(failure, self.passing.usage);
     }
 
@@ -248,6 +264,9 @@ impl Passing {
             }
         }
         let bytes = self.bytes(piece);
+        if matches!(&self.how, How::Anew(writer) if writer.is_broken()) {
+            return Passed::Untold(bytes);
+        }
         if last { Passed::Last(bytes) } else { Passed::On(bytes) }
     }
 

@@ -37,6 +37,8 @@ pub struct Writer {
     model: String,
     begun: bool,
     ended: bool,
+    /// Ended by a failure of its own, told in the stream.
+    broken: bool,
     block: Block,
     /// Blocks begun so far.
     blocks: u64,
@@ -87,6 +89,7 @@ impl Writer {
             model: model.to_owned(),
             begun: false,
             ended: false,
+            broken: false,
             block: Block::None,
             blocks: 0,
             held: Vec::new(),
@@ -327,6 +330,11 @@ impl Writer {
         self.ended = true;
     }
 
+    /// Whether the writer gave up because the stream cannot be told in this dialect.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
     /// A provider's failure that nobody translated before; said in its own words.
     fn provider_error(&mut self, error: &ProviderError, out: &mut Vec<u8>) {
         let status = error.status.unwrap_or_else(|| error::status_of(error.class));
@@ -335,6 +343,7 @@ impl Writer {
 
     fn fail(&mut self, message: &str, out: &mut Vec<u8>) {
         self.error(502, "provider_stream_broken", message, out);
+        self.broken = true;
     }
 
     fn error(&mut self, status: u16, code: &str, message: &str, out: &mut Vec<u8>) {
