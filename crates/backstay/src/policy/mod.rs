@@ -27,6 +27,12 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// A policy without routes: every model is asked for as `provider/model`.
+    pub fn of(providers: impl IntoIterator<Item = Provider>) -> Self {
+        let named = |provider: Provider| (provider.name.clone(), Arc::new(provider));
+        Self { providers: providers.into_iter().map(named).collect(), ..Self::default() }
+    }
+
     /// The route a caller means by `model`, if any.
     pub fn route(&self, model: &str) -> Option<&Arc<Route>> {
         self.routes.iter().find(|route| route.pattern.matches(model))

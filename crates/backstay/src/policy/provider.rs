@@ -27,6 +27,36 @@ pub struct Provider {
     pub connect: Duration,
 }
 
+impl Provider {
+    /// OpenAI itself, named `openai`.
+    pub fn openai(key: Secret) -> Self {
+        let base = Uri::from_static("https://api.openai.com/v1");
+        let mut provider = Self::at("openai", Dialect::OpenaiChat, base, Some(key));
+        provider.cap_field = CapField::MaxCompletionTokens;
+        provider
+    }
+
+    /// Anthropic itself, named `anthropic`.
+    pub fn anthropic(key: Secret) -> Self {
+        let base = Uri::from_static("https://api.anthropic.com");
+        Self::at("anthropic", Dialect::Anthropic, base, Some(key))
+    }
+
+    /// Any server of `dialect` at `base_url`. `None`: it wants no key.
+    pub fn at(name: &str, dialect: Dialect, base_url: Uri, key: Option<Secret>) -> Self {
+        Self {
+            name: name.to_owned(),
+            dialect,
+            base_url,
+            credentials: key
+                .map_or(CredentialSource::Nobody, |key| CredentialSource::Own(vec![key])),
+            headers: Vec::new(),
+            cap_field: CapField::MaxTokens,
+            connect: Duration::from_secs(5),
+        }
+    }
+}
+
 /// Whose credentials go upstream.
 #[derive(Clone, Debug)]
 pub enum CredentialSource {
