@@ -9,7 +9,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+
+use crate::stalled::Unstalled;
 
 const TOO_LARGE: &[u8] = b"HTTP/1.1 431 ";
 const NOT_HTTP: &[u8] = b"HTTP/1.1 400 ";
@@ -18,13 +19,13 @@ const EMPTY: &[u8] = b"content-length: 0";
 /// A socket whose canned errors have words.
 #[derive(Debug)]
 pub(crate) struct Worded {
-    socket: TcpStream,
+    socket: Unstalled,
     /// What is left to write of a worded answer.
     left: Vec<u8>,
 }
 
 impl Worded {
-    pub(crate) fn new(socket: TcpStream) -> Self {
+    pub(crate) fn new(socket: Unstalled) -> Self {
         Self { socket, left: Vec::new() }
     }
 

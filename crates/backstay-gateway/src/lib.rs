@@ -18,5 +18,6 @@ mod door;
 pub mod hold;
 pub mod respond;
 pub mod server;
+mod stalled;
 
 pub use server::{Gateway, Running};

@@ -28,8 +28,10 @@ use tokio_util::task::TaskTracker;
 use crate::api;
 use crate::auth::Callers;
 use crate::body::Sent;
+use crate::canned::Worded;
 use crate::config::Server;
 use crate::respond;
+use crate::stalled::{STALLED, Unstalled};
 
 /// Pause after a failed accept: the process is out of file descriptors, and trying at once again
 /// would only burn the processor.
@@ -201,7 +203,8 @@ async fn connection(
     }
     let served = Arc::clone(&gateway);
     let service = service_fn(move |request| guarded(Arc::clone(&served), request));
-    let socket = TokioIo::new(crate::canned::Worded::new(socket));
+    let socket = Worded::new(Unstalled::new(socket, STALLED));
+    let socket = TokioIo::new(socket);
     let mut connection = std::pin::pin!(http.serve_connection(socket, service));
     tokio::select! {
         () = cut.cancelled() => return,
