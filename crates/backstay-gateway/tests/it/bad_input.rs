@@ -86,35 +86,37 @@ async fn what_is_no_request_is_refused_in_the_callers_dialect_at_no_cost() {
     world.stop().await;
 }
 
+/// Fields that one dialect or the other knows.
+const FIELDS: [&str; 24] = [
+    "temperature",
+    "top_p",
+    "top_k",
+    "stop",
+    "stop_sequences",
+    "tools",
+    "tool_choice",
+    "system",
+    "response_format",
+    "output_config",
+    "metadata",
+    "user",
+    "n",
+    "seed",
+    "logprobs",
+    "parallel_tool_calls",
+    "thinking",
+    "stream_options",
+    "max_completion_tokens",
+    "logit_bias",
+    "reasoning_effort",
+    "service_tier",
+    "modalities",
+    "prediction",
+];
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_types_of_every_known_field_never_break_anything_across_dialects() {
     let world = world().await;
-    let fields = [
-        "temperature",
-        "top_p",
-        "top_k",
-        "stop",
-        "stop_sequences",
-        "tools",
-        "tool_choice",
-        "system",
-        "response_format",
-        "output_config",
-        "metadata",
-        "user",
-        "n",
-        "seed",
-        "logprobs",
-        "parallel_tool_calls",
-        "thinking",
-        "stream_options",
-        "max_completion_tokens",
-        "logit_bias",
-        "reasoning_effort",
-        "service_tier",
-        "modalities",
-        "prediction",
-    ];
     let values = [
         json!("text"),
         json!(-3),
@@ -129,7 +131,7 @@ async fn wrong_types_of_every_known_field_never_break_anything_across_dialects()
     ];
     let mut refused = 0;
     for (dialect, model) in [(Dialect::OpenaiChat, "a"), (Dialect::Anthropic, "o")] {
-        for field in fields {
+        for field in FIELDS {
             for value in &values {
                 let body = with(dialect, model, field, value.clone());
                 let seen = post(&world, dialect, body.to_string().as_bytes()).await;
@@ -242,8 +244,9 @@ async fn a_body_of_a_hundred_megabytes_is_refused_within_bounded_memory() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn too_many_and_too_large_headers_are_a_431_with_words() {
     let world = world().await;
-    let many: String = (0..10_000).map(|n| format!("x-{n}: v\r\n")).collect();
-    let few: String = (0..200).map(|n| format!("x-{n}: v\r\n")).collect();
+    let headers = |count: usize| "x-padding: v\r\n".repeat(count);
+    let many = headers(10_000);
+    let few = headers(200);
     let large = format!("x-large: {}\r\n", "v".repeat(200_000));
     for headers in [many, few, large] {
         let mut line = Line::open(world.address()).await;
@@ -371,6 +374,30 @@ async fn a_connection_goes_on_after_an_error() {
                 seen.text()
             );
         }
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_is_heard_also_by_a_caller_who_is_still_sending() {
+    let world = Setup::new()
+        .tables("[keys.app]\ntoken = \"s3cret-token\"")
+        .alone("o", "openai", &["healthy"], ROUTE)
+        .start()
+        .await;
+    let large = vec![b' '; 20_000_000];
+    for (start, status) in [
+        ("POST /v1/chat/completions", 401),
+        ("POST /v1/messages", 401),
+        ("POST /v1/embeddings", 401),
+        ("PUT /v1/messages", 405),
+        ("POST /metrics", 405),
+        ("POST /nope", 404),
+    ] {
+        let mut line = Line::open(world.address()).await;
+        let sent = line.ask(start, &[], &large).await;
+        let seen = line.read(Duration::from_secs(3)).await;
+        assert_eq!(seen.status, status, "{start}: {sent:?} {seen:?}");
     }
     world.stop().await;
 }

@@ -1,5 +1,6 @@
 //! A small HTTP/1.1 client that sees every byte, when it came, and how the connection ended.
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -86,7 +87,7 @@ impl Line {
             body.len()
         );
         for (name, value) in headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
+            let _ = write!(head, "{name}: {value}\r\n");
         }
         head.push_str("\r\n");
         let mut all = head.into_bytes();
@@ -203,8 +204,7 @@ fn parse(raw: &[u8]) -> Option<(Seen, usize)> {
 fn chunks(raw: &[u8]) -> (Vec<u8>, usize, bool) {
     let mut body = Vec::new();
     let mut at = 0;
-    loop {
-        let Some(line) = memchr::memmem::find(&raw[at..], b"\r\n") else { break };
+    while let Some(line) = memchr::memmem::find(&raw[at..], b"\r\n") {
         let size = String::from_utf8_lossy(&raw[at..at + line]).into_owned();
         let Ok(size) = usize::from_str_radix(size.trim(), 16) else { break };
         let from = at + line + 2;

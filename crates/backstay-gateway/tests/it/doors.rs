@@ -341,3 +341,58 @@ async fn a_glob_keeps_the_callers_name_and_a_provider_can_be_named_directly() {
     assert_eq!(told::not_typed(OPENAI, &seen, 404, "unknown_route"), [""; 0]);
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bypassed_stream_ends_as_the_provider_ends_it() {
+    let world = Setup::new()
+        .alone("cut", "openai", &["stream-cut"], ROUTE)
+        .alone("whole", "openai", &["healthy"], ROUTE)
+        .alone("nobody", "refused", &["healthy"], ROUTE)
+        .alone("mute", "openai", &["stream-stall"], ROUTE)
+        .start()
+        .await;
+    let bypass = [("x-backstay-bypass", "1")];
+    let ask = async |name: &str| {
+        let body = crate::world::streamed(request(OPENAI, name, HELLO));
+        world.ask_with(OPENAI, &bypass, &body).await
+    };
+    let seen = ask("whole").await;
+    assert_eq!(told::stream(OPENAI, &seen).terminals, 1, "{}", seen.text());
+    let seen = ask("cut").await;
+    assert_eq!(told::stream(OPENAI, &seen).terminals, 0);
+    assert_ne!(seen.ended, client::Ended::Clean, "half a body looks like a whole one");
+    let seen = ask("nobody").await;
+    assert_eq!(told::not_typed(OPENAI, &seen, 502, "provider_unreachable"), [""; 0]);
+    // Who leaves a bypassed call cancels it too.
+    let body = crate::world::streamed(request(OPENAI, "mute", HELLO)).to_string();
+    let mut line = Line::open(world.address()).await;
+    line.ask(start(OPENAI), &bypass, body.as_bytes()).await.expect("sent");
+    line.read_until("data:").await;
+    drop(line);
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    assert_eq!(world.log("mute-1")[0].end, backstay_mock::End::ClientGone);
+    world.stop().await;
+}
+
+#[test]
+fn every_behaviour_of_the_mock_is_asked_for_by_some_promise() {
+    let promises = [
+        include_str!("bad_input.rs"),
+        include_str!("breaker.rs"),
+        include_str!("failures.rs"),
+        include_str!("hang_up.rs"),
+        include_str!("pairs.rs"),
+        include_str!("patience.rs"),
+        include_str!("streams.rs"),
+        include_str!("structure.rs"),
+        include_str!("doors.rs"),
+    ];
+    let asked = |name: &str| {
+        [format!("\"{name}\""), format!("\"{name}+")]
+            .iter()
+            .any(|word| promises.iter().any(|text| text.contains(word)))
+    };
+    let missing: Vec<&str> =
+        backstay_mock::behaviours().iter().map(|b| b.name).filter(|name| !asked(name)).collect();
+    assert!(missing.is_empty(), "no promise asks for {missing:?}");
+}

@@ -1,5 +1,10 @@
 //! The promises, kept over real sockets: every behaviour of the mock provider through the gateway,
 //! seen from the caller's side and from the provider's.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, and its steps stand outside of test functions too"
+)]
 
 mod bad_input;
 mod breaker;

@@ -35,6 +35,7 @@ const RELEASED: &[(&str, Ends)] = &[
     ("crlf",               Whole),
     ("no-done",            Whole),
     ("double-terminal",    Whole),
+    ("loop+n=20",          Whole),
     ("stream-cut",         Broken("provider_stream_cut")),
     ("short-body",         Broken("provider_stream_cut")),
     ("stream-end-early",   Broken("provider_stream_cut")),
@@ -44,6 +45,7 @@ const RELEASED: &[(&str, Ends)] = &[
     ("hang-body",          Broken("provider_stream_stalled")),
     ("malformed-chunk",    Broken("reply_malformed")),
     ("unknown-finish",     Broken("reply_unknown_finish")),
+    ("healthy+n=90+gap=50ms", Broken("provider_total_timeout")),
     ("error-event",        Either("provider_error", "provider_overloaded")),
 ];
 
@@ -86,7 +88,8 @@ async fn a_released_stream_is_whole_or_ends_in_exactly_one_error_of_the_callers_
     let mut setup = Setup::new();
     for (at, (behaviour, _)) in RELEASED.iter().enumerate() {
         for (caller, target) in pairs() {
-            let first = format!("{behaviour}+size=400");
+            let sized = format!("{behaviour}+size=400");
+            let first = if behaviour.contains('+') { (*behaviour).to_owned() } else { sized };
             setup =
                 setup.backed(&name("s", at, caller, target), provider(target), &[&first], ROUTE);
         }
