@@ -87,7 +87,11 @@ mod tests {
                 token: Secret::new("s3cret".into()),
                 tenant: "t".into(),
             },
-            CallerKey { name: "job".into(), token: Secret::new("other".into()), tenant: "".into() },
+            CallerKey {
+                name: "job".into(),
+                token: Secret::new("other".into()),
+                tenant: String::new(),
+            },
         ])
     }
 

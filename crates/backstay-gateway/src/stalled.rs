@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
 /// Longest time in which a caller takes not one byte. nginx's `send_timeout` is the same minute.
-pub(crate) const STALLED: Duration = Duration::from_secs(60);
+pub(crate) const STALLED: Duration = Duration::from_mins(1);
 
 /// A socket whose writes fail when the other side does not read for too long.
 #[derive(Debug)]
