@@ -198,7 +198,8 @@ async fn connection(
     http.timer(TokioTimer::new())
         .header_read_timeout(limits.header_timeout)
         .max_buf_size(usize::try_from(limits.max_header_bytes).unwrap_or(64 << 10).max(8_192));
-    if limits.max_headers != 100 {
+    // Up to 100 the library parses on its stack; more costs an allocation a request.
+    if limits.max_headers > 100 {
         http.max_headers(usize::try_from(limits.max_headers).unwrap_or(100));
     }
     let served = Arc::clone(&gateway);

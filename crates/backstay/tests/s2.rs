@@ -128,7 +128,7 @@ async fn triage(policy: Policy) -> (String, String, Row) {
 /// The statuses of the attempts, as the seed prints them.
 fn statuses(row: &Row) -> Vec<String> {
     let verdicts = row.trail.notes.iter().filter_map(|note| match &note.step {
-        Step::Judged { verdict, .. } => Some(verdict.clone()),
+        Step::Judged { verdict, .. } => Some(verdict.to_string()),
         _ => None,
     });
     verdicts.collect()

@@ -66,7 +66,7 @@ impl Default for ServerTable {
             max_body_bytes: 32 << 20,
             // A connection idles at about 20 KB, so this bounds the idle cost to about 200 MB.
             max_connections: 10_000,
-            max_headers: 128,
+            max_headers: 100,
             max_header_bytes: 64 << 10,
             header_timeout: Length::seconds(10),
             drain: Length::seconds(30),

@@ -16,7 +16,7 @@ use crate::policy::RefusalPolicy;
 use crate::record::Outcome;
 use crate::recover::reask;
 use crate::route::{self, Armed};
-use crate::validate::{self, Asked, Checked, Unfit};
+use crate::validate::{self, Asked, Checked, Layer, Unfit};
 
 /// First bound of a wait after a failure. S2's and the SDKs' choice is 0.5 to 1 s; a caller behind
 /// a gateway waits on a deadline, so the shorter one.
@@ -74,11 +74,15 @@ impl Call {
         self.judged(verdict.as_ref().err());
         match verdict {
             Ok(checked) => {
-                let (outcome, text) = match checked.normalised {
-                    Some(_) => (Outcome::Normalised, Some(checked.text)),
-                    None => (Outcome::Answered, None),
-                };
-                self.end = Some(End::Reply(Box::new(whole), outcome, text));
+                let changed: Vec<(usize, String)> = checked
+                    .into_iter()
+                    .enumerate()
+                    .filter(|(_, checked)| checked.normalised.is_some())
+                    .map(|(at, checked)| (at, checked.text))
+                    .collect();
+                let outcome =
+                    if changed.is_empty() { Outcome::Answered } else { Outcome::Normalised };
+                self.end = Some(End::Reply(Box::new(whole), outcome, changed));
                 self.plan = Plan::Over;
             }
             Err(unfit) => {
@@ -89,19 +93,25 @@ impl Call {
         }
     }
 
-    /// Every choice of the reply must pass; the first is the one that is normalised.
-    fn verdict(&self, whole: &Whole) -> Result<Checked, Unfit> {
+    /// Every choice of the reply must pass; an empty reply is judged as one choice with nothing.
+    fn verdict(&self, whole: &Whole) -> Result<Vec<Checked>, Unfit> {
         let contract = &self.contract;
         let input = |pointer: Option<&str>| contract.rule_input(pointer);
         let asked = Asked { input: &input };
-        let mut choices = whole.reply.choices.iter();
-        let nothing = Choice::default();
-        let first = choices.next().unwrap_or(&nothing);
-        let checked = validate::judge(first, &contract.checks, &asked)?;
-        for choice in choices {
-            validate::judge(choice, &contract.checks, &asked)?;
-        }
-        Ok(checked)
+        let nothing = [Choice::default()];
+        let choices = match whole.reply.choices.as_slice() {
+            [] => &nothing[..],
+            choices => choices,
+        };
+        let judge = |choice| {
+            let checked = validate::judge(choice, &contract.checks, &asked)?;
+            let value_missing = contract.wants_json() && checked.value.is_none();
+            if value_missing && !contract.offers_tools() {
+                return Err(unasked_call());
+            }
+            Ok(checked)
+        };
+        choices.iter().map(judge).collect()
     }
 
     /// Reports how the attempt went to its target's breaker.
@@ -257,7 +267,7 @@ impl Call {
             Fault::Paused => Outcome::Paused,
             _ => Outcome::Refused,
         };
-        End::Reply(Box::new(whole), outcome, None)
+        End::Reply(Box::new(whole), outcome, Vec::new())
     }
 
     /// The typed failure that stands for `failure`.
@@ -273,4 +283,10 @@ impl Call {
             .told_by(failure.provider.clone())
             .again_after(failure.server_delay)
     }
+}
+
+/// A reply that calls tools where JSON was asked for and no tool was offered.
+fn unasked_call() -> Unfit {
+    let note = "the reply calls a tool, and none was offered; answer with JSON text";
+    Unfit { fault: Fault::NotJson, layer: Layer::Syntax, errors: vec![note.to_owned()] }
 }

@@ -32,7 +32,7 @@ impl Call {
             }),
         };
         match end {
-            End::Reply(whole, outcome, text) => Ok(self.reply(*whole, outcome, text)),
+            End::Reply(whole, outcome, texts) => Ok(self.reply(*whole, outcome, &texts)),
             End::LastResort => Ok(self.resort()),
             End::Fail(error) => Err(self.fail(*error)),
             End::Stream(opened, held) => Ok(self.stream(opened, held)),
@@ -66,12 +66,12 @@ impl Call {
         rests.min().map(|until| until.since(now))
     }
 
-    fn reply(mut self, whole: Whole, outcome: Outcome, text: Option<String>) -> Answer {
+    fn reply(mut self, whole: Whole, outcome: Outcome, texts: &[(usize, String)]) -> Answer {
         let caller = self.contract.ask.dialect;
-        let same = whole.dialect == caller && text.is_none();
+        let same = whole.dialect == caller && texts.is_empty();
         let mut reply = whole.reply;
-        if let Some(text) = text {
-            replace_text(&mut reply, &text);
+        for (at, text) in texts {
+            replace_text(&mut reply, *at, text);
         }
         let body = match (self.contract.wants, whole.raw.filter(|_| same)) {
             (Wants::Stream { usage }, _) => {
@@ -185,9 +185,12 @@ impl Call {
         let took = self.engine.now().since(self.contract.ask.arrived);
         let contract = &self.contract;
         self.engine.metrics().ended(&contract.route.name, outcome, code, took);
-        let code_told = (!code.is_empty()).then(|| code.to_owned());
-        let word = outcome.word().to_owned();
-        self.tell(Step::Ended { outcome: word, code: code_told, note: note.to_owned() });
+        let told = (!code.is_empty()).then_some(code.into());
+        self.tell(Step::Ended {
+            outcome: outcome.word().into(),
+            code: told,
+            note: note.to_owned(),
+        });
         let receipt = self.receipt(outcome);
         let contract = &self.contract;
         let caller = contract.ask.caller.as_deref();
@@ -251,9 +254,9 @@ fn told(dialect: Dialect, model: &str, reply: &Reply, usage: bool) -> Bytes {
     Bytes::from(out)
 }
 
-/// Puts `text` in the place of the first choice's text parts.
-fn replace_text(reply: &mut Reply, text: &str) {
-    let Some(choice) = reply.choices.first_mut() else { return };
+/// Puts `text` in the place of a choice's text parts.
+fn replace_text(reply: &mut Reply, at: usize, text: &str) {
+    let Some(choice) = reply.choices.get_mut(at) else { return };
     let at = choice.parts.iter().position(|part| matches!(part, Part::Text(_))).unwrap_or(0);
     choice.parts.retain(|part| !matches!(part, Part::Text(_)));
     choice.parts.insert(at.min(choice.parts.len()), Part::Text(text.to_owned()));

@@ -146,8 +146,8 @@ pub(crate) enum Plan {
 /// What a call ends with.
 #[derive(Debug)]
 pub(crate) enum End {
-    /// A reply, and what was done to it.
-    Reply(Box<Whole>, Outcome, Option<String>),
+    /// A reply, how it ends, and the texts to be put in place of a choice's own, by its index.
+    Reply(Box<Whole>, Outcome, Vec<(usize, String)>),
     /// A stream to hand on.
     Stream(Box<attempt::stream::Opened>, Held),
     /// The route's last resort.

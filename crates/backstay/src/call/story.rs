@@ -11,8 +11,8 @@ use super::Call;
 use crate::attempt::adapter::Form;
 use crate::attempt::{Got, Seen};
 use crate::contract::{CapOwner, Contract};
-use crate::record::Step;
 use crate::record::trail::milliseconds;
+use crate::record::{Step, Word};
 use crate::route::Armed;
 use crate::validate::{Layer, Unfit};
 
@@ -25,16 +25,17 @@ impl Call {
 
     pub(super) fn settled(&mut self) {
         let contract = &self.contract;
-        let cap = match contract.cap.owner {
-            CapOwner::Caller => "the caller's",
-            CapOwner::Route => "the route's",
-            CapOwner::Nobody => "not set",
+        let cap_of = match contract.cap.owner {
+            CapOwner::Caller => "caller",
+            CapOwner::Route => "route",
+            CapOwner::Nobody => "nobody",
         };
         let step = Step::Settled {
             route: contract.route.name.clone(),
             deadline_ms: u64::try_from(contract.deadline.total.as_millis()).unwrap_or(u64::MAX),
             deadline_from: deadline_from(contract),
-            size: format!("{} bytes, output cap {cap}", contract.ask.body.len()),
+            bytes: contract.ask.body.len() as u64,
+            cap_of: cap_of.into(),
             cap: contract.cap.tokens,
             fingerprint: contract.fingerprint.to_string(),
         };
@@ -67,10 +68,7 @@ impl Call {
                 Form::Stream => "stream".into(),
             },
             fingerprint: armed.request.fingerprint.to_string(),
-            limits: format!(
-                "connect {:.1?}, first token {:.1?}, gap {:.1?}, total {:.1?}",
-                t.connect, t.first_token, t.gap, t.total
-            ),
+            limits_ms: [t.connect, t.first_token, t.gap, t.total].map(whole_milliseconds),
             budget: self.stops.get(armed.index).and_then(|stop| stop.fits),
             losses: armed
                 .request
@@ -83,7 +81,7 @@ impl Call {
     }
 
     pub(crate) fn waits(&mut self, why: &str, wait: Duration) {
-        self.tell(Step::Waited { ms: milliseconds(wait), why: why.to_owned() });
+        self.tell(Step::Waited { ms: milliseconds(wait), why: why.to_owned().into() });
     }
 
     /// What came of an attempt.
@@ -109,12 +107,12 @@ impl Call {
         let step = Step::Came {
             attempt: self.attempts,
             status: seen.status,
-            fault: failure.map(|failure| failure.fault.code().to_owned()),
+            fault: failure.map(|failure| failure.fault.code().into()),
             note: failure.map(|failure| failure.note.clone()).unwrap_or_default(),
             took_ms: milliseconds(seen.took),
             first_token_ms: seen.first_token.map(milliseconds),
             provider_request_id: seen.request_id.clone(),
-            finish: finish.map(str::to_owned),
+            finish: finish.map(Into::into),
             usage: reply.map(|reply| (reply.usage.input, reply.usage.output)),
         };
         self.tell(step);
@@ -167,7 +165,7 @@ impl Call {
         }
         self.engine.metrics().judged(&self.contract.route.name, &target, status);
         let errors = unfit.map(logged).unwrap_or_default();
-        self.tell(Step::Judged { verdict: status.to_owned(), errors });
+        self.tell(Step::Judged { verdict: status.into(), errors });
     }
 
     pub(super) fn decided(&mut self, decision: &Decision) {
@@ -180,7 +178,7 @@ impl Call {
             Next::LastResort => "last_resort",
             Next::Fail => "fail",
         };
-        self.tell(Step::Decided { next: next.to_owned(), why: decision.why.to_string() });
+        self.tell(Step::Decided { next: next.into(), why: decision.why.to_string() });
     }
 
     /// A breaker changed: an operator wants to know at once.
@@ -205,12 +203,16 @@ impl Call {
 }
 
 /// Who set the deadline, and which headers were not understood.
-fn deadline_from(contract: &Contract) -> String {
+fn deadline_from(contract: &Contract) -> Word {
     let source = contract.deadline.source.name();
     match contract.ignored.as_slice() {
-        [] => source.to_owned(),
-        ignored => format!("{source}; not understood: {}", ignored.join(", ")),
+        [] => source.into(),
+        ignored => format!("{source}; not understood: {}", ignored.join(", ")).into(),
     }
+}
+
+fn whole_milliseconds(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
 
 /// The errors of a reply as the log may have them: without the reply's own words. A refusal is

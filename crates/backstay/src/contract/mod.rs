@@ -138,6 +138,11 @@ impl Contract {
         }
     }
 
+    /// Whether a reply may call tools.
+    pub fn offers_tools(&self) -> bool {
+        shape::offers_tools(&self.head, &self.ask)
+    }
+
     /// How a stream is handed on, when one is wanted. Several answers at once (`n`) can only be
     /// passed on, so they go by the gate.
     pub fn stream_mode(&self) -> StreamMode {

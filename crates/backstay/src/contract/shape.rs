@@ -131,6 +131,8 @@ fn own_format(head: &Scanned, ask: &Ask) -> Result<Option<Own>, Malformed> {
     }
 }
 
-fn offers_tools(head: &Scanned, ask: &Ask) -> bool {
-    head.raw(&ask.body, "tools").is_some_and(|raw| raw.len() > 2 && raw != b"null")
+/// Whether the caller offers tools; `functions` is their older name.
+pub(super) fn offers_tools(head: &Scanned, ask: &Ask) -> bool {
+    let offers = |raw: &[u8]| raw.len() > 2 && raw != b"null";
+    ["tools", "functions"].iter().any(|field| head.raw(&ask.body, field).is_some_and(offers))
 }

@@ -13,4 +13,4 @@ pub mod trail;
 pub use call_log::{CallLog, Row};
 pub use metrics::Metrics;
 pub use receipt::{Outcome, Receipt};
-pub use trail::{Note, Step, Trail};
+pub use trail::{Note, Step, Trail, Word};

@@ -3,9 +3,13 @@
 //! Steps hold numbers and names, never a prompt, a reply or a key. A trail is bounded by the
 //! call's own bounds: at most six attempts, each with a handful of steps.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+/// A word of a closed vocabulary: borrowed when written, owned when read back.
+pub type Word = Cow<'static, str>;
 
 /// The steps of a call in order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -34,9 +38,11 @@ pub enum Step {
         /// From arrival to the last byte, and where it comes from.
         deadline_ms: u64,
         /// `route`, or the header that shortened it.
-        deadline_from: String,
-        /// The request's size, and whose the output cap is.
-        size: String,
+        deadline_from: Word,
+        /// The request's size in bytes.
+        bytes: u64,
+        /// Whose the output cap is: `caller`, `route`, `nobody`.
+        cap_of: Word,
         /// The output cap and who set it. `None`: the provider's default.
         cap: Option<u64>,
         /// The contract's fingerprint.
@@ -58,11 +64,11 @@ pub enum Step {
         /// From 1.
         tier: u32,
         /// `plain` or `stream`.
-        form: String,
+        form: Word,
         /// The attempt's fingerprint: bytes sent, target, cap.
         fingerprint: String,
-        /// The limits in force, in words.
-        limits: String,
+        /// The limits in force in milliseconds: connect, first token, gap, total.
+        limits_ms: [u32; 4],
         /// The token budget check: prompt at most, output cap, allowed. `None`: the target's
         /// window is not known.
         budget: Option<[u64; 3]>,
@@ -76,7 +82,7 @@ pub enum Step {
         /// HTTP status. `None`: no response.
         status: Option<u16>,
         /// The fault's code. `None`: a reply worth judging.
-        fault: Option<String>,
+        fault: Option<Word>,
         /// One sentence, in the provider's or our words.
         note: String,
         /// How long the attempt took.
@@ -86,21 +92,21 @@ pub enum Step {
         /// The provider's id of the request.
         provider_request_id: Option<String>,
         /// How the reply ended, in our word.
-        finish: Option<String>,
+        finish: Option<Word>,
         /// Tokens in and out, as the provider says.
         usage: Option<(Option<u64>, Option<u64>)>,
     },
     /// The reply was judged.
     Judged {
-        /// `ok`, or the layer that failed.
-        verdict: String,
+        /// `ok`, or the status of a reply that failed, such as `schema_error`.
+        verdict: Word,
         /// What is wrong, as told to the model.
         errors: Vec<String>,
     },
     /// What was decided after a fault.
     Decided {
         /// Such as `again`, `elsewhere`.
-        next: String,
+        next: Word,
         /// The rule and its arithmetic.
         why: String,
     },
@@ -109,14 +115,14 @@ pub enum Step {
         /// How long.
         ms: f64,
         /// For what.
-        why: String,
+        why: Word,
     },
     /// The call ended.
     Ended {
         /// The outcome's word.
-        outcome: String,
+        outcome: Word,
         /// The failure's code. `None`: an answer.
-        code: Option<String>,
+        code: Option<Word>,
         /// One sentence.
         note: String,
     },

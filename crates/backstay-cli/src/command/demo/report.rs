@@ -127,8 +127,8 @@ fn instructive(rows: &[Row]) -> Vec<&Row> {
 /// What can be learnt from a call: its faults and decisions.
 fn lessons(row: &Row) -> BTreeSet<String> {
     let lesson = |step: &Step| match step {
-        Step::Came { fault, .. } => fault.clone(),
-        Step::Judged { verdict, .. } if verdict != "ok" => Some(verdict.clone()),
+        Step::Came { fault, .. } => fault.as_ref().map(ToString::to_string),
+        Step::Judged { verdict, .. } if verdict != "ok" => Some(verdict.to_string()),
         Step::Decided { next, .. } => Some(format!("then {next}")),
         _ => None,
     };

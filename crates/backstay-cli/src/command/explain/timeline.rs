@@ -46,17 +46,24 @@ fn step(out: &mut String, note: &Note) {
 /// A step's mark and its lines.
 fn told(step: &Step) -> (&'static str, Vec<String>) {
     match step {
-        Step::Settled { route, deadline_ms, deadline_from, size, cap, fingerprint } => {
+        Step::Settled { route, deadline_ms, deadline_from, bytes, cap_of, cap, fingerprint } => {
             let cap = cap.map_or_else(|| "the provider's".to_owned(), |cap| cap.to_string());
             let first = format!("route {route}, deadline {deadline_ms} ms (from {deadline_from})");
-            let second = format!("{size}, cap {cap}, fingerprint {fingerprint}");
+            let second = format!(
+                "{bytes} bytes, output cap {cap} (set by {cap_of}), fingerprint {fingerprint}"
+            );
             ("contract", vec![first, second])
         }
         Step::Skipped { target, why } => ("skipped", vec![format!("{target}: {why}")]),
-        Step::Sent { attempt, target, tier, form, fingerprint, limits, budget, losses } => {
+        Step::Sent { attempt, target, tier, form, fingerprint, limits_ms, budget, losses } => {
             let first =
                 format!("attempt {attempt} to {target} (tier {tier}), {form}, {fingerprint}");
-            let mut lines = vec![first, limits.clone()];
+            let [connect, first_token, gap, total] = limits_ms;
+            let limits = format!(
+                "at most {connect} ms to connect, {first_token} ms to the first token, {gap} ms \
+                 between two, {total} ms in all"
+            );
+            let mut lines = vec![first, limits];
             lines.extend(budget.map(|[prompt, cap, allowed]| {
                 let need = prompt.saturating_add(cap);
                 format!("prompt~{prompt} + output cap {cap} = {need} vs allowed {allowed}")
@@ -66,7 +73,7 @@ fn told(step: &Step) -> (&'static str, Vec<String>) {
         }
         Step::Came { .. } => ("came", vec![came(step)]),
         Step::Judged { verdict, errors } => {
-            let mut lines = vec![verdict.clone()];
+            let mut lines = vec![verdict.to_string()];
             lines.extend(errors.iter().map(|error| format!("- {error}")));
             ("judged", lines)
         }
