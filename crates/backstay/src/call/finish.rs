@@ -8,6 +8,7 @@ use backstay_wire::{Dialect, Finish, Reply};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use super::retell::retold;
 use super::{Answer, Body, Call, End, Plan};
 use crate::attempt::Whole;
 use crate::attempt::stream::Live;
@@ -68,12 +69,16 @@ impl Call {
 
     fn reply(mut self, whole: Whole, outcome: Outcome, texts: &[(usize, String)]) -> Answer {
         let caller = self.contract.ask.dialect;
-        let same = whole.dialect == caller && texts.is_empty();
+        let raw = whole.raw.filter(|_| whole.dialect == caller);
+        let raw = match texts {
+            [] => raw,
+            texts => raw.and_then(|raw| retold(caller, &raw, texts)),
+        };
         let mut reply = whole.reply;
         for (at, text) in texts {
             replace_text(&mut reply, *at, text);
         }
-        let body = match (self.contract.wants, whole.raw.filter(|_| same)) {
+        let body = match (self.contract.wants, raw) {
             (Wants::Stream { usage }, _) => {
                 Body::Told(told(caller, &self.contract.model, &reply, usage))
             }

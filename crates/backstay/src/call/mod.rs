@@ -3,6 +3,7 @@
 mod facts;
 mod finish;
 mod refuse;
+mod retell;
 mod story;
 mod streaming;
 
