@@ -1,18 +1,16 @@
 //! The breaker and the connection pool, as callers feel them.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use backstay_wire::Dialect;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
-use tokio::task::JoinSet;
 
+use crate::fixed::Fixed;
 use crate::told;
 use crate::world::{HELLO, Setup, World, request};
 
 const OPENAI: Dialect = Dialect::OpenaiChat;
+
+const REPLY: &str = r#"{"id":"x","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
 
 /// Two attempts: one for each tier, so that each call is one failure of the first.
 const ROUTE: &str = "deadline = \"3s\"\nmax_attempts = 2\nmax_output_tokens = 300";
@@ -114,42 +112,11 @@ async fn a_reload_changes_routes_for_new_calls_only() {
     world.stop().await;
 }
 
-/// Answers every request on every connection with a fixed reply, and counts the connections.
-async fn counting(connections: Arc<AtomicUsize>, listener: TcpListener) {
-    const REPLY: &str = r#"{"id":"x","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
-    let mut tasks = JoinSet::new();
-    while let Ok((mut socket, _)) = listener.accept().await {
-        connections.fetch_add(1, Ordering::Relaxed);
-        tasks.spawn(async move {
-            let mut buffer = vec![0; 64 << 10];
-            // Requests here are small: each comes in one piece.
-            while let Ok(size) = socket.read(&mut buffer).await {
-                if size == 0 {
-                    return;
-                }
-                let answer = format!(
-                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{REPLY}",
-                    REPLY.len()
-                );
-                if socket.write_all(answer.as_bytes()).await.is_err() {
-                    return;
-                }
-            }
-        });
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_whose_deadline_is_near_the_connect_limit_still_share_a_connection() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
-    let base = listener.local_addr().expect("an address");
-    let connections = Arc::new(AtomicUsize::new(0));
-    let mut server = JoinSet::new();
-    server.spawn(counting(Arc::clone(&connections), listener));
+    let fixed = Fixed::start(REPLY).await;
     let world = Setup::new()
-        .tables(&format!(
-            "[providers.counted]\ndialect = \"openai_chat\"\nbase_url = \"http://{base}/v1\"\nauth = \"none\""
-        ))
+        .tables(&fixed.provider("counted"))
         .alone(
             "short",
             "counted",
@@ -163,7 +130,7 @@ async fn calls_whose_deadline_is_near_the_connect_limit_still_share_a_connection
         let seen = world.ask_with(OPENAI, &[("x-backstay-deadline", "2s")], &body).await;
         assert_eq!(seen.status, 200, "{}", seen.text());
     }
-    let made = connections.load(Ordering::Relaxed);
+    let made = fixed.connections();
     assert!(made <= 2, "20 calls one after another took {made} connections");
     world.stop().await;
 }

@@ -72,7 +72,8 @@ async fn every_pair_says_the_same_plain_and_streamed_with_its_usage() {
     world.stop().await;
 }
 
-fn tools(dialect: Dialect) -> Value {
+/// Two tools, as a caller offers them.
+pub(crate) fn tools(dialect: Dialect) -> Value {
     let schema = |field: &str| json!({"type": "object", "required": [field], "properties": {field: {"type": "string"}}});
     let of = |name: &str, field: &str| match dialect {
         Dialect::OpenaiChat => json!({"type": "function", "function":

@@ -6,6 +6,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::client::Seen;
+use crate::fixed::Fixed;
 use crate::told;
 use crate::world::{BOTH, HELLO, Setup, TICKET, TRIAGE, World, provider, request, short, triaged};
 
@@ -374,5 +375,49 @@ async fn a_request_that_a_rule_cannot_read_is_refused_before_it_costs_anything()
     let seen = world.ask(OPENAI, &body).await;
     assert_eq!(told::not_typed(OPENAI, &seen, 400, "invalid_request"), [""; 0]);
     assert!(world.mock.log().is_empty());
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_one_of_several_choices_is_checked_and_unwrapped() {
+    const TWO: &str = r#"{"id":"x","object":"chat.completion","created":1,"model":"m","system_fingerprint":"fp_1","choices":[{"index":0,"message":{"role":"assistant","content":"{\"a\":1}"},"finish_reason":"stop"},{"index":1,"message":{"role":"assistant","content":"```json\n{\"a\":2}\n```"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
+    let fixed = Fixed::start(TWO).await;
+    let world = Setup::new()
+        .tables(&fixed.provider("fixed"))
+        .alone("two", "fixed", &["healthy"], ROUTE)
+        .start()
+        .await;
+    let mut body = request(OPENAI, "two", HELLO);
+    body["response_format"] = json!({"type": "json_object"});
+    body["n"] = json!(2);
+    let seen = world.ask(OPENAI, &body).await;
+    assert_eq!((seen.status, seen.header("x-backstay-outcome")), (200, "normalised"));
+    for (at, text) in ["{\"a\":1}", "{\"a\":2}"].into_iter().enumerate() {
+        assert_eq!(seen.json()["choices"][at]["message"]["content"], text, "{}", seen.text());
+    }
+    assert_eq!(seen.json()["system_fingerprint"], "fp_1", "{}", seen.text());
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tool_call_that_nobody_offered_is_no_answer_to_a_schema() {
+    let route = format!("{ROUTE}\n{TRIAGE}");
+    let world = Setup::new()
+        .alone("call", "openai", &["tool-call"], &route)
+        .backed("call-two", "anthropic", &["tool-call"], &route)
+        .start()
+        .await;
+    for dialect in BOTH {
+        let seen = world.ask(dialect, &request(dialect, "call", TICKET)).await;
+        assert_eq!(told::not_typed(dialect, &seen, 502, "reply_not_json"), [""; 0]);
+        let seen = world.ask(dialect, &request(dialect, "call-two", TICKET)).await;
+        assert_eq!(wrong_end(Valid, dialect, &seen), [""; 0]);
+        // Where tools are offered, calling one is an answer.
+        let mut body = request(dialect, "call", TICKET);
+        body["tools"] = crate::pairs::tools(dialect);
+        let seen = world.ask(dialect, &body).await;
+        let told = told::plain(dialect, &seen.json());
+        assert_eq!((seen.status, told.calls.len()), (200, 1), "{}", seen.text());
+    }
     world.stop().await;
 }

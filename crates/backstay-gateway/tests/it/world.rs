@@ -167,7 +167,7 @@ pub(crate) fn read(text: &str) -> Settings {
     };
     config::from_text(text, "test.toml", &folder, &outside).unwrap_or_else(|problems| {
         let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        panic!("{}\n{text}", told.join("\n"))
+        panic!("{}", told.join("\n"))
     })
 }
 

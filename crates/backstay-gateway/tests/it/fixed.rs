@@ -1,0 +1,65 @@
+//! A provider that always says the same, for replies the mock does not give.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+/// Runs until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Fixed {
+    address: SocketAddr,
+    connections: Arc<AtomicUsize>,
+    _tasks: JoinSet<()>,
+}
+
+impl Fixed {
+    /// Answers every request with `body` and status 200.
+    pub(crate) async fn start(body: &'static str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+        let address = listener.local_addr().expect("an address");
+        let connections = Arc::new(AtomicUsize::new(0));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(accept(listener, Arc::clone(&connections), body));
+        Self { address, connections, _tasks: tasks }
+    }
+
+    /// Connections made so far.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Its table in a config.
+    pub(crate) fn provider(&self, name: &str) -> String {
+        let base = self.address;
+        format!(
+            "[providers.{name}]\ndialect = \"openai_chat\"\nbase_url = \"http://{base}/v1\"\n\
+             auth = \"none\""
+        )
+    }
+}
+
+async fn accept(listener: TcpListener, connections: Arc<AtomicUsize>, body: &'static str) {
+    let mut tasks = JoinSet::new();
+    while let Ok((mut socket, _)) = listener.accept().await {
+        connections.fetch_add(1, Ordering::Relaxed);
+        tasks.spawn(async move {
+            let mut buffer = vec![0; 64 << 10];
+            // Requests here are small: each comes in one piece.
+            while let Ok(size @ 1..) = socket.read(&mut buffer).await {
+                assert!(size < buffer.len(), "a request of many pieces");
+                let length = body.len();
+                let answer = format!(
+                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\
+                     content-length: {length}\r\n\r\n{body}"
+                );
+                if socket.write_all(answer.as_bytes()).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+}
