@@ -223,7 +223,7 @@ async fn guarded(
     gateway: Arc<Gateway>,
     request: Request<Incoming>,
 ) -> Result<Response<Sent>, Infallible> {
-    let dialect = api::dialect_of(request.uri().path(), request.headers().get("anthropic-version"));
+    let dialect = api::dialect_of(request.uri().path(), request.headers().get(&api::VERSION));
     let answered = AssertUnwindSafe(api::serve(gateway, request)).catch_unwind().await;
     Ok(answered.unwrap_or_else(|_| {
         tracing::error!("a call panicked; please report this");

@@ -169,7 +169,7 @@ async fn a_model_that_keeps_the_wrong_enum_ends_in_the_fallback_after_three_call
     let mock = mock().await;
     let (text, _, row) = triage(policy(&mock, "enum-miss", |_| {})).await;
     assert_eq!(statuses(&row), ["schema_error", "schema_error", "schema_error"]);
-    assert_eq!((text.as_str(), row.outcome.as_str()), ("route to the non-AI path", "last_resort"));
+    assert_eq!((text.as_str(), row.outcome.as_ref()), ("route to the non-AI path", "last_resort"));
     assert_eq!(mock.log().len(), 3);
     mock.stop().await;
 }
@@ -179,7 +179,7 @@ async fn a_truncated_reply_is_not_repaired_by_asking_again() {
     let mock = mock().await;
     let (text, _, row) = triage(policy(&mock, "truncated", |_| {})).await;
     assert_eq!(statuses(&row), ["truncated"]);
-    assert_eq!((text.as_str(), row.outcome.as_str()), ("route to the non-AI path", "last_resort"));
+    assert_eq!((text.as_str(), row.outcome.as_ref()), ("route to the non-AI path", "last_resort"));
     assert_eq!(mock.log().len(), 1);
     mock.stop().await;
 }

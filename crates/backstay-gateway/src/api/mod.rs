@@ -11,12 +11,16 @@ use backstay::fault::CallError;
 use backstay_decide::Local;
 use backstay_wire::Dialect;
 use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
 use crate::body::Sent;
 use crate::respond;
 use crate::server::Gateway;
+
+/// The header that tells a caller of the Messages API. A name made at compile time is not parsed
+/// anew for each look-up.
+pub(crate) static VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 
 /// Answers one request. Total: every failure is a response.
 pub async fn serve(gateway: Arc<Gateway>, request: Request<Incoming>) -> Response<Sent> {

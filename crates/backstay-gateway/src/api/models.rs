@@ -8,14 +8,14 @@ use backstay::fault::CallError;
 use backstay_decide::Local;
 use backstay_wire::Dialect;
 
-use super::{admit, dialect_of, json as document};
+use super::{VERSION, admit, dialect_of, json as document};
 use crate::body::Sent;
 use crate::respond;
 use crate::server::Gateway;
 
 /// The routes, then the targets, in the caller's dialect.
 pub(super) fn list(gateway: &Gateway, request: &Request<Incoming>) -> Response<Sent> {
-    let dialect = dialect_of("", request.headers().get("anthropic-version"));
+    let dialect = dialect_of("", request.headers().get(&VERSION));
     if let Err(error) = admit(gateway, request.headers()) {
         return respond::failure(dialect, &error);
     }
@@ -33,7 +33,7 @@ pub(super) fn list(gateway: &Gateway, request: &Request<Incoming>) -> Response<S
 
 /// One of them.
 pub(super) fn one(gateway: &Gateway, request: &Request<Incoming>, name: &str) -> Response<Sent> {
-    let dialect = dialect_of("", request.headers().get("anthropic-version"));
+    let dialect = dialect_of("", request.headers().get(&VERSION));
     if let Err(error) = admit(gateway, request.headers()) {
         return respond::failure(dialect, &error);
     }

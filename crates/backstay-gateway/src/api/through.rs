@@ -8,24 +8,27 @@ use backstay_decide::Local;
 use backstay_wire::Dialect;
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use hyper::body::Incoming;
 
 use backstay::fault::CallError;
 
-use super::{admit, dialect_of};
+use super::{VERSION, admit, dialect_of};
 use crate::body::Sent;
 use crate::server::Gateway;
 use crate::{door, respond};
 
+/// The header by which a caller asks for no check at all.
+static BYPASS: HeaderName = HeaderName::from_static("x-backstay-bypass");
+
 /// Whether a caller wants no check at all.
 pub(super) fn bypasses(headers: &HeaderMap) -> bool {
-    headers.get("x-backstay-bypass").is_some_and(|value| value == "1" || value == "true")
+    headers.get(&BYPASS).is_some_and(|value| value == "1" || value == "true")
 }
 
 /// Serves any other path below `/v1/`.
 pub(super) async fn serve(gateway: Arc<Gateway>, request: Request<Incoming>) -> Response<Sent> {
-    let version = request.headers().get("anthropic-version");
+    let version = request.headers().get(&VERSION);
     let dialect = dialect_of(request.uri().path(), version);
     if !request.uri().path().starts_with("/v1/") {
         let note = format!(

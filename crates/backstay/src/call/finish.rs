@@ -127,7 +127,7 @@ impl Call {
     fn answered(mut self, outcome: Outcome, body: Body) -> Answer {
         let receipt = self.receipt(outcome);
         let headers = self.provider_headers();
-        self.close(outcome, "", "");
+        self.close_as(&receipt, "", "");
         Answer { receipt, headers, body }
     }
 
@@ -138,7 +138,7 @@ impl Call {
             Cause::Here(_) if self.attempts == 0 => error.to_string(),
             Cause::Here(_) | Cause::Attempt(_) => String::new(),
         };
-        self.close(Outcome::Failed, error.code(), &note);
+        self.close_as(&receipt, error.code(), &note);
         error.with_receipt(receipt)
     }
 
@@ -163,7 +163,7 @@ impl Call {
             target: stop.map(|stop| stop.target.id.clone()),
             tier: stop.map(|stop| u32::try_from(stop.tier).unwrap_or(u32::MAX).saturating_add(1)),
             attempts: self.attempts,
-            fingerprint: self.contract.fingerprint.to_string(),
+            fingerprint: self.contract.fingerprint.label(),
             notes: self.losses.iter().chain(&self.notes).take(MAX_NOTES).cloned().collect(),
         }
     }
@@ -184,6 +184,14 @@ impl Call {
 
     /// Writes the row. Once; later calls do nothing.
     pub(crate) fn close(&mut self, outcome: Outcome, code: &'static str, note: &str) {
+        if !self.closed {
+            let receipt = self.receipt(outcome);
+            self.close_as(&receipt, code, note);
+        }
+    }
+
+    fn close_as(&mut self, receipt: &Receipt, code: &'static str, note: &str) {
+        let outcome = receipt.outcome;
         if std::mem::replace(&mut self.closed, true) {
             return;
         }
@@ -196,28 +204,27 @@ impl Call {
             code: told,
             note: note.to_owned(),
         });
-        let receipt = self.receipt(outcome);
         let contract = &self.contract;
         let caller = contract.ask.caller.as_deref();
         let row = Row {
-            call_id: receipt.call_id,
+            call_id: receipt.call_id.clone(),
             at_ms: self.arrived_at(),
             route: contract.route.name.clone(),
             model: contract.model.clone(),
-            dialect: contract.ask.dialect.name().to_owned(),
+            dialect: contract.ask.dialect.name().into(),
             streamed: matches!(contract.wants, Wants::Stream { .. }),
             caller: caller.map(|caller| caller.name.clone()).unwrap_or_default(),
             tenant: caller.map(|caller| caller.tenant.clone()).unwrap_or_default(),
-            fingerprint: receipt.fingerprint,
+            fingerprint: receipt.fingerprint.clone(),
             prompt_version: contract.route.prompt_version.clone().unwrap_or_default(),
-            outcome: outcome.word().to_owned(),
-            code: code.to_owned(),
-            target: receipt.target.unwrap_or_default(),
+            outcome: outcome.word().into(),
+            code: code.into(),
+            target: receipt.target.clone().unwrap_or_default(),
             tier: receipt.tier.unwrap_or_default(),
             attempts: receipt.attempts,
             provider_request_id: self.seen.request_id.take().unwrap_or_default(),
-            finish: self.seen.finish.to_owned(),
-            validation: self.seen.validation.to_owned(),
+            finish: self.seen.finish.into(),
+            validation: self.seen.validation.into(),
             latency_ms: milliseconds(took),
             first_token_ms: self.first_out.map(milliseconds).unwrap_or_default(),
             input_tokens: self.usage.input.unwrap_or_default(),

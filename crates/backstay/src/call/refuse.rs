@@ -36,11 +36,11 @@ impl Door {
         engine.call_log().put(Row {
             call_id: call_id.clone(),
             at_ms: u64::try_from(arrived.as_millis()).unwrap_or(u64::MAX),
-            dialect: self.dialect.to_owned(),
+            dialect: self.dialect.into(),
             caller: caller.map(|caller| caller.name.clone()).unwrap_or_default(),
             tenant: caller.map(|caller| caller.tenant.clone()).unwrap_or_default(),
-            outcome: Outcome::Failed.word().to_owned(),
-            code: error.code().to_owned(),
+            outcome: Outcome::Failed.word().into(),
+            code: error.code().into(),
             latency_ms: milliseconds(took),
             ..Row::default()
         });

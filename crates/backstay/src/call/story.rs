@@ -37,7 +37,7 @@ impl Call {
             bytes: contract.ask.body.len() as u64,
             cap_of: cap_of.into(),
             cap: contract.cap.tokens,
-            fingerprint: contract.fingerprint.to_string(),
+            fingerprint: contract.fingerprint.label(),
         };
         self.tell(step);
         let skipped: Vec<Step> = self
@@ -67,7 +67,7 @@ impl Call {
                 Form::Plain => "plain".into(),
                 Form::Stream => "stream".into(),
             },
-            fingerprint: armed.request.fingerprint.to_string(),
+            fingerprint: armed.request.fingerprint.label(),
             limits_ms: [t.connect, t.first_token, t.gap, t.total].map(whole_milliseconds),
             budget: self.stops.get(armed.index).and_then(|stop| stop.fits),
             losses: armed

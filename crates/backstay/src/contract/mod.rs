@@ -183,7 +183,7 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
     messages_are_a_list(&head, &ask.body)?;
     let cap = cap::settle(&head, &ask, &route).map_err(|fault| malformed(&fault))?;
     let (shape, checks) = shape::settle(&head, &ask, &route, &ready, engine)?;
-    let asked = Asked::read(|name| ask.headers.get(name).and_then(|value| value.to_str().ok()));
+    let asked = patience(&ask.headers);
     let fingerprint = fingerprint::of(&head, &ask, &route);
     let contract = Contract {
         call_id: engine.new_id(),
@@ -203,6 +203,21 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
     };
     contract.rules_have_their_input()?;
     Ok(contract)
+}
+
+/// What the caller's headers say of its patience. The names are looked for among the few headers
+/// there are, not the other way round: most callers send none of them.
+fn patience(headers: &http::HeaderMap) -> Asked {
+    let known = |name: &str| {
+        let timing = name.contains("timeout") || name.contains("deadline");
+        timing || name.ends_with("-count")
+    };
+    let told: Vec<(&str, &str)> = headers
+        .iter()
+        .filter(|(name, _)| known(name.as_str()))
+        .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
+        .collect();
+    Asked::read(|wanted| told.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value))
 }
 
 fn required_model<'a>(head: &Scanned, body: &'a Bytes) -> Result<Cow<'a, str>, CallError> {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 
 use super::store::memory::Memory;
-use super::trail::Trail;
+use super::trail::{Trail, Word};
 
 /// What is kept of one call. No prompt, no reply, no key.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub struct Row {
     /// The model the caller asked for.
     pub model: String,
     /// The caller's dialect.
-    pub dialect: String,
+    pub dialect: Word,
     /// Whether the caller asked for a stream.
     pub streamed: bool,
     /// The name of the caller's key; empty: none was needed.
@@ -35,9 +35,9 @@ pub struct Row {
     /// The route's label of its instructions; empty: none.
     pub prompt_version: String,
     /// How it ended: a word of `Outcome`.
-    pub outcome: String,
+    pub outcome: Word,
     /// The failure's code; empty: an answer.
-    pub code: String,
+    pub code: Word,
     /// The target that answered or was asked last; empty: none.
     pub target: String,
     /// Its tier, from 1; 0: none.
@@ -47,9 +47,9 @@ pub struct Row {
     /// The provider's id of the last request; empty: none given.
     pub provider_request_id: String,
     /// How the last reply ended, in our word; empty: there was none.
-    pub finish: String,
+    pub finish: Word,
     /// What the checks said: `ok`, a layer's word, or empty when nothing was judged.
-    pub validation: String,
+    pub validation: Word,
     /// From arrival to the last byte.
     pub latency_ms: f64,
     /// From arrival to the first content handed on, in a stream; 0: not streamed.

@@ -4,8 +4,8 @@
 //! its neighbours along. Health outlives a reload of the policy, by the target's name.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use backstay_decide::breaker::{Limits, Pass, State, Transition};
@@ -13,6 +13,7 @@ use backstay_decide::lease::{Concurrency, Lease};
 use backstay_decide::timers::Start;
 use backstay_decide::{Breaker, Moment, Verdict};
 use backstay_wire::tokens::Ratio;
+use http::Uri;
 use parking_lot::{Mutex, RwLock};
 
 use super::guard::Held;
@@ -39,6 +40,8 @@ pub(crate) struct TargetHealth {
     /// Replies that reported usage.
     reported: AtomicUsize,
     keys: AtomicUsize,
+    /// Where its calls go, once that was put together.
+    pub(crate) address: OnceLock<Uri>,
 }
 
 #[derive(Debug)]
@@ -101,6 +104,7 @@ impl TargetHealth {
             ratio: Mutex::new(Ratio::default()),
             reported: AtomicUsize::new(0),
             keys: AtomicUsize::new(0),
+            address: OnceLock::new(),
         }
     }
 

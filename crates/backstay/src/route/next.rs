@@ -124,7 +124,13 @@ fn shoot(call: &mut Call, index: usize, held: Held, timers: Timers) -> Step {
     let Some(stop) = call.stops.get(index) else {
         return Step::End(Halt::Failed(CallError::local(Local::Internal, "no such target")));
     };
-    let turned = Turned { cap: call.cap, reask: &call.reask, key: stop.health.next_key() };
+    let health = std::sync::Arc::clone(&stop.health);
+    let turned = Turned {
+        cap: call.cap,
+        reask: &call.reask,
+        key: stop.health.next_key(),
+        address: Some(&health.address),
+    };
     let target = std::sync::Arc::clone(&stop.target);
     let tier = u32::try_from(stop.tier).unwrap_or(u32::MAX).saturating_add(1);
     let request = match adapter::build(&call.contract, &target, turned) {

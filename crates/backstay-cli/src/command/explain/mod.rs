@@ -95,7 +95,7 @@ fn list(rows: &[Row]) -> ExitCode {
         "call", "route", "outcome", "code or target", "attempts", "ms"
     ));
     for row in rows {
-        let what = if row.code.is_empty() { &row.target } else { &row.code };
+        let what = if row.code.is_empty() { row.target.as_str() } else { &row.code };
         print::line(&format!(
             "{:<37} {:<14} {:<12} {:<28} {:>8} {:>9.1}",
             row.call_id, row.route, row.outcome, what, row.attempts, row.latency_ms

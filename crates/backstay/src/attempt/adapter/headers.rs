@@ -1,5 +1,7 @@
 //! Headers and addresses of requests to providers.
 
+use std::sync::OnceLock;
+
 use backstay_decide::Local;
 use backstay_wire::Dialect;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
@@ -11,12 +13,12 @@ use crate::policy::{CredentialSource, Provider, Secret, Target};
 
 /// Headers of the caller that say what it wants of the model and are passed on within a dialect.
 /// Hop headers, retry counts and credentials never are.
-const PASSED_ON: [&str; 5] = [
-    "anthropic-version",
-    "anthropic-beta",
-    "openai-beta",
-    "x-client-request-id",
-    "accept-language",
+static PASSED_ON: [HeaderName; 5] = [
+    HeaderName::from_static("anthropic-version"),
+    HeaderName::from_static("anthropic-beta"),
+    HeaderName::from_static("openai-beta"),
+    HeaderName::from_static("x-client-request-id"),
+    HeaderName::from_static("accept-language"),
 ];
 
 /// The version of the Messages API sent when the caller names none.
@@ -24,16 +26,27 @@ const ANTHROPIC_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
 /// The caller's headers that are passed on to a provider of its own dialect.
 pub(crate) fn passed_on(headers: &HeaderMap) -> impl Iterator<Item = (HeaderName, &HeaderValue)> {
-    PASSED_ON
-        .into_iter()
-        .filter_map(|name| headers.get(name).map(|value| (HeaderName::from_static(name), value)))
+    PASSED_ON.iter().filter_map(|name| headers.get(name).map(|value| (name.clone(), value)))
 }
 
-/// Where the request goes.
-pub(super) fn uri(contract: &Contract, target: &Target) -> Result<Uri, CallError> {
+/// Where the request goes. An address without a query is built once and kept in `kept`.
+pub(super) fn uri(
+    contract: &Contract,
+    target: &Target,
+    kept: Option<&OnceLock<Uri>>,
+) -> Result<Uri, CallError> {
     let dialect = target.provider.dialect;
     let query = contract.ask.query.as_deref().filter(|_| dialect == contract.ask.dialect);
-    join(&target.provider, dialect.path(), query)
+    if query.is_none()
+        && let Some(uri) = kept.and_then(OnceLock::get)
+    {
+        return Ok(uri.clone());
+    }
+    let uri = join(&target.provider, dialect.path(), query)?;
+    if let Some(kept) = kept.filter(|_| query.is_none()) {
+        let _ = kept.set(uri.clone());
+    }
+    Ok(uri)
 }
 
 /// A provider's address with `path` and `query` behind it.

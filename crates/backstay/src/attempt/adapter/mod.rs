@@ -10,6 +10,8 @@ mod lower;
 
 pub(crate) use headers::{authorize, join};
 
+use std::sync::OnceLock;
+
 use backstay_wire::chat::{Format, Turn};
 use backstay_wire::{Chat, Dialect, Loss};
 use bytes::Bytes;
@@ -37,6 +39,8 @@ pub struct Turned<'a> {
     pub reask: &'a [Turn],
     /// Which of the provider's keys to use.
     pub key: usize,
+    /// The target's address, once it was built.
+    pub address: Option<&'a OnceLock<Uri>>,
 }
 
 /// A request ready to be sent.
@@ -82,10 +86,14 @@ pub fn build(
         let chat = translated(contract, target, turned, form)?;
         let written = dialect.write_request(&chat);
         let body = edits::name_cap(written.bytes, target);
-        (Bytes::from(body), written.losses, format!("{turned:?}").into_bytes())
+        (
+            Bytes::from(body),
+            written.losses,
+            format!("{:?} {:?}", turned.cap, turned.reask).into_bytes(),
+        )
     };
     Ok(Outgoing {
-        uri: headers::uri(contract, target)?,
+        uri: headers::uri(contract, target, turned.address)?,
         headers: headers::all(contract, target, turned.key)?,
         fingerprint: contract.fingerprint.attempt(&target.id, &edits),
         body,

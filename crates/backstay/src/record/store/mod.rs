@@ -1,5 +1,7 @@
 //! Where records are kept.
 
+#[cfg(feature = "sqlite")]
+mod brief;
 pub mod memory;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;

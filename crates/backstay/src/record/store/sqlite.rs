@@ -11,8 +11,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
-use super::StoreFault;
-use crate::record::Row;
+use super::{StoreFault, brief};
+use crate::record::{Row, Trail, Word};
 
 /// Rows waiting for the writer. At 2 kB a row, 16 MB.
 const MAX_QUEUED: usize = 8_192;
@@ -204,7 +204,7 @@ fn write_batch(connection: &mut Connection, batch: &[Order]) -> rusqlite::Result
         let mut insert = transaction.prepare_cached(INSERT)?;
         for order in batch {
             let Order::Keep(row) = order else { continue };
-            let trail = serde_json::to_string(&row.trail).unwrap_or_default();
+            let trail = brief::write(row);
             let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
             insert.execute(params![
                 row.call_id,
@@ -245,33 +245,36 @@ fn prune(connection: &Connection) {
 }
 
 fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
+    let word = |name: &str| row.get::<_, String>(name).map(Word::from);
     let number = |name: &str| row.get::<_, i64>(name).map(|n| u64::try_from(n).unwrap_or(0));
-    Ok(Row {
+    let mut read = Row {
         call_id: row.get("call_id")?,
         at_ms: number("at_ms")?,
         route: row.get("route")?,
         model: row.get("model")?,
-        dialect: row.get("dialect")?,
+        dialect: word("dialect")?,
         streamed: row.get("streamed")?,
         caller: row.get("caller")?,
         tenant: row.get("tenant")?,
         fingerprint: row.get("fingerprint")?,
         prompt_version: row.get("prompt_version")?,
-        outcome: row.get("outcome")?,
-        code: row.get("code")?,
+        outcome: word("outcome")?,
+        code: word("code")?,
         target: row.get("target")?,
         tier: row.get("tier")?,
         attempts: row.get("attempts")?,
         provider_request_id: row.get("provider_request_id")?,
-        finish: row.get("finish")?,
-        validation: row.get("validation")?,
+        finish: word("finish")?,
+        validation: word("validation")?,
         latency_ms: row.get("latency_ms")?,
         first_token_ms: row.get("first_token_ms")?,
         input_tokens: number("input_tokens")?,
         output_tokens: number("output_tokens")?,
         at_least: row.get("at_least")?,
-        trail: serde_json::from_str(&row.get::<_, String>("trail")?).unwrap_or_default(),
-    })
+        trail: Trail::default(),
+    };
+    read.trail = brief::read(&read, &row.get::<_, String>("trail")?);
+    Ok(read)
 }
 
 #[cfg(test)]
