@@ -42,6 +42,8 @@ pub(crate) async fn read(
     while let Some(frame) = timeout_at(end, body.frame()).await.map_err(|_| slow())? {
         let Ok(piece) = frame.map_err(|_| broken())?.into_data() else { continue };
         if (all.len() + first.as_ref().map_or(0, Bytes::len) + piece.len()) as u64 > most {
+            // Not needed any more, and the drain may take its time.
+            drop((first, all, piece));
             drain(body).await;
             return Err(too_large(announced, most));
         }
