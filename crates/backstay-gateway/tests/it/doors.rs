@@ -82,7 +82,7 @@ async fn keys_let_callers_in_by_both_schemes_and_never_go_upstream() {
     let log = world.settled_log("asked-1").await;
     assert!(log[0].header("authorization").unwrap().starts_with("present (20 chars)"));
     let row = world.engine().call_log().find("").unwrap().expect("a row");
-    assert_eq!((row.caller.as_str(), row.tenant.as_str()), ("app", "support"));
+    assert_eq!((&*row.caller, &*row.tenant), ("app", "support"));
     world.stop().await;
 }
 

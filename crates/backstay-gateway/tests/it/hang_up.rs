@@ -143,7 +143,7 @@ async fn an_attempt_given_up_is_counted_and_its_tokens_are_told_as_at_least() {
     // The empty id is the beginning of every id.
     let row = world.engine().call_log().find("").unwrap().expect("a row");
     assert_eq!((row.outcome.as_ref(), row.attempts, row.at_least), ("abandoned", 1, true));
-    assert_eq!((row.target.as_str(), row.tier), ("left-1", 1));
+    assert_eq!((&*row.target, row.tier), ("left-1", 1));
     let metrics = world.get("/metrics").await.text();
     let counted = "backstay_attempts_total{target=\"left-1\",fault=\"abandoned\"} 1";
     assert!(metrics.contains(counted), "{metrics}");

@@ -41,7 +41,8 @@ async fn waiting_for_a_busy_target_is_one_line_of_the_story() {
         })
         .collect();
     assert_eq!(waits.len(), 1, "{waits:?}");
-    assert!(waits[0] > 1000.0, "{waits:?}");
+    // The waits as planned: a busy machine sleeps longer.
+    assert!(waits[0] > 400.0, "{waits:?}");
     world.stop().await;
 }
 
