@@ -1,0 +1,84 @@
+//! Runs over the plain part of a string, many bytes at a time.
+
+/// A byte that ends a plain stretch: a quote, a backslash or a control character.
+pub(crate) const fn is_stop(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+/// Where the next stop is at or behind `from`; the text's length if there is none.
+///
+/// One word first: most keys and short values end within it. Then blocks of 32 without a branch
+/// inside, which the compiler makes vector instructions.
+#[inline]
+pub(crate) fn stop_after(bytes: &[u8], from: usize) -> usize {
+    let rest = bytes.get(from..).unwrap_or_default();
+    if let Some((word, _)) = rest.split_first_chunk::<8>() {
+        let stops = stops_in(u64::from_le_bytes(*word));
+        if stops != 0 {
+            return from + stops.trailing_zeros() as usize / 8;
+        }
+        return long(bytes, from + 8);
+    }
+    from + rest.iter().take_while(|byte| !is_stop(**byte)).count()
+}
+
+fn long(bytes: &[u8], from: usize) -> usize {
+    let rest = bytes.get(from..).unwrap_or_default();
+    let mut length = 0;
+    let (blocks, _) = rest.as_chunks::<32>();
+    for block in blocks {
+        let stops = block.iter().fold(0, |stops, byte| stops | u8::from(is_stop(*byte)));
+        if stops != 0 {
+            break;
+        }
+        length += 32;
+    }
+    let (words, _) = rest.get(length..).unwrap_or_default().as_chunks::<8>();
+    for word in words {
+        let stops = stops_in(u64::from_le_bytes(*word));
+        if stops != 0 {
+            return from + length + stops.trailing_zeros() as usize / 8;
+        }
+        length += 8;
+    }
+    let tail = rest.get(length..).unwrap_or_default();
+    from + length + tail.iter().take_while(|byte| !is_stop(**byte)).count()
+}
+
+const LOW: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = LOW << 7;
+
+/// The high bit of every stop. Above the lowest one there may be false ones: a subtraction borrows
+/// from the next byte.
+const fn stops_in(word: u64) -> u64 {
+    let quote = word ^ (LOW * b'"' as u64);
+    let slash = word ^ (LOW * b'\\' as u64);
+    let quotes = quote.wrapping_sub(LOW) & !quote;
+    let slashes = slash.wrapping_sub(LOW) & !slash;
+    let controls = word.wrapping_sub(LOW * 0x20) & !word;
+    (quotes | slashes | controls) & HIGH
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_stop_is_found_at_every_place_and_nothing_else_is() {
+        for length in 0..100 {
+            for stop in [b'"', b'\\', 0, 0x1f, b'\n'] {
+                let mut text = vec![0x80 | b'a'; length];
+                for (at, byte) in text.iter_mut().enumerate() {
+                    *byte = [b' ', b'!', b'#', 0x7f, 0x80, 0xff, b'[', b']'][at % 8];
+                }
+                assert_eq!(stop_after(&text, 0), length);
+                for at in 0..length {
+                    let kept = std::mem::replace(&mut text[at], stop);
+                    assert_eq!(stop_after(&text, 0), at, "{length} {stop}");
+                    assert_eq!(stop_after(&text, at + 1), length, "{length} {stop}");
+                    text[at] = kept;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Reads every place where a document may begin.
+
+use super::{Mender, escaped};
+use crate::edit::{Change, Kind};
+use crate::hypothesis::{Ended, Explored, explore};
+use crate::lex::space;
+use crate::locate::{Fence, Scout, Site, Tier, start_of_text};
+use crate::parse::{Doubt, Expect, Parser, Reading, Shape, cost, notation};
+use crate::tape::build::{Builder, Reach, Step};
+
+/// A document and where it was found.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) site: Site,
+    /// The cheapest reading, then those within the margin.
+    pub(super) readings: Vec<Ended>,
+    pub(super) crowded: bool,
+}
+
+impl Candidate {
+    pub(super) fn end(&self) -> usize {
+        self.readings.first().map_or(self.site.start, |ended| ended.end)
+    }
+}
+
+/// All that was found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) candidates: Vec<Candidate>,
+    /// Blocks of reasoning.
+    pub(super) thought: Vec<(usize, usize)>,
+    /// The best tier of a place that looks like a document and cannot be read as one.
+    pub(super) broken: Option<Tier>,
+    /// How far reading went at most.
+    pub(super) reached: usize,
+    pub(super) too_many: bool,
+    /// Whether there were more places than the limit.
+    pub(super) crowd: bool,
+}
+
+pub(super) fn gather(mender: &Mender<'_>, parser: &Parser<'_>) -> Found {
+    if let Some(found) = without_opener(parser) {
+        return found;
+    }
+    let mut scout = Scout::new(parser.raw);
+    let mut found = Found { thought: scout.thought().to_vec(), ..Found::default() };
+    let mut places = 0;
+    while let Some(site) = scout.next() {
+        places += 1;
+        if places > mender.policy.limits.candidates {
+            found.crowd = true;
+            break;
+        }
+        let explored = read(mender, parser, site.start);
+        found.reached = found.reached.max(explored.reached);
+        found.too_many |= explored.too_many;
+        let start = site.start;
+        let Some(first) = explored.readings.first() else {
+            if parser.is_like_document(start) {
+                found.broken = found.broken.max(Some(site.tier));
+            }
+            scout.skip_to(explored.reached.max(start + 1));
+            continue;
+        };
+        scout.skip_to(first.end);
+        let Explored { readings, crowded, .. } = explored;
+        found.candidates.push(Candidate { site, readings, crowded });
+    }
+    if found.candidates.is_empty() && found.broken.is_none() {
+        found.candidates.extend(scalar(parser));
+    }
+    found
+}
+
+/// Strictly, if the document there is strict; else tolerantly.
+fn read(mender: &Mender<'_>, parser: &Parser<'_>, start: usize) -> Explored {
+    let mut builder = Builder::new(mender.policy.limits.depth);
+    builder.skip_to(start);
+    let step = builder.run(parser.raw, Reach::Whole);
+    let end = builder.root_end();
+    if let (Step::Done | Step::Broken(_), Some(end)) = (step, end)
+        && !parser.is_strange_rest(end)
+    {
+        return Explored { readings: vec![plain(end)], reached: end, ..Explored::default() };
+    }
+    if let Some(ended) = escaped::read(mender, parser, start) {
+        let reached = ended.end;
+        return Explored { readings: vec![ended], reached, ..Explored::default() };
+    }
+    explore(parser, Reading::new(start))
+}
+
+fn plain(end: usize) -> Ended {
+    Ended { changes: Vec::new(), cost: 0, doubt: Doubt::None, end, cut: false }
+}
+
+/// `"a": 1}`: the text begins with a key.
+fn without_opener(parser: &Parser<'_>) -> Option<Found> {
+    let start = start_of_text(parser.raw);
+    if parser.byte(start) != Some(b'"') || !parser.is_key(start) {
+        return None;
+    }
+    let mut reading = Reading::new(start);
+    let mut opened = Vec::new();
+    parser.open(reading.clone(), Shape::Object, 0, &mut opened);
+    reading = opened.pop()?;
+    reading.expect = Expect::Member;
+    reading.change(Kind::MissingOpener, start, start, "{");
+    reading.cost += cost::LOST_CLOSER;
+    let explored = explore(parser, reading);
+    let first = explored.readings.first()?;
+    if first.cut {
+        // Neither end of the document is there.
+        return None;
+    }
+    let site = Site { start, tier: Tier::Bare, fence: None };
+    let Explored { readings, crowded, reached, too_many } = explored;
+    let candidates = vec![Candidate { site, readings, crowded }];
+    Some(Found { candidates, reached, too_many, ..Found::default() })
+}
+
+/// A reply that is one scalar and nothing else, bare or in a fence.
+fn scalar(parser: &Parser<'_>) -> Option<Candidate> {
+    let raw = parser.raw;
+    let start = start_of_text(raw);
+    let fence = Fence::open(raw, start).filter(|fence| !fence.is_foreign());
+    let start = fence.as_ref().map_or(start, |fence| space::skip(parser.bytes, fence.inside));
+    let mut text = raw.get(start..)?.trim_end();
+    if fence.is_some() {
+        text = text.trim_end_matches('`').trim_end();
+    }
+    let end = start + text.len();
+    let tier = if fence.is_some() { Tier::Fenced } else { Tier::Bare };
+    let site = Site { start, tier, fence };
+    let mut builder = Builder::new(1);
+    let ended = if builder.run(text, Reach::Whole) == Step::Done {
+        plain(end)
+    } else if let Some((kind, strict)) = notation(text) {
+        Ended { changes: vec![Change::new(kind, start..end, strict)], ..plain(end) }
+    } else {
+        let explored = explore(parser, Reading::new(start));
+        let ended = explored.readings.into_iter().next()?;
+        // Only a string, and only if nothing else is there.
+        if ended.end != end || text.starts_with(['"', '{', '[']) {
+            return None;
+        }
+        ended
+    };
+    Some(Candidate { site, readings: vec![ended], crowded: false })
+}

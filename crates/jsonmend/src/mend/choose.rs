@@ -1,0 +1,277 @@
+//! Chooses the answer among documents and readings, or says that there is no choosing.
+
+use super::Mender;
+use super::candidate::{Candidate, Found};
+use super::settle::{Made, make, settle};
+use crate::edit::{Change, Class, Kind};
+use crate::guide::misfits;
+use crate::hypothesis::Ended;
+use crate::locate::{Tier, after, before, holds_members};
+use crate::outcome::{Ambiguity, Document, Doubtful, Outcome, Refusal};
+use crate::parse::{Doubt, Parser, cost};
+use crate::policy::Several;
+
+/// Readings shown with an ambiguous reply.
+const SHOWN: usize = 4;
+
+pub(super) fn choose(mender: &Mender<'_>, parser: &Parser<'_>, found: &Found) -> Outcome {
+    let Some(tier) = found.candidates.iter().map(|candidate| candidate.site.tier).max() else {
+        return Outcome::Rejected(nothing(parser, found));
+    };
+    if found.broken.is_some_and(|broken| broken >= tier) || found.crowd {
+        return ambiguous(Doubtful::Candidates, Vec::new());
+    }
+    let best: Vec<&Candidate> =
+        found.candidates.iter().filter(|candidate| candidate.site.tier == tier).collect();
+    let stage = Stage { mender, parser, found };
+    match best.as_slice() {
+        [only] => stage.one(only, &[]),
+        several => stage.several(several),
+    }
+}
+
+fn nothing(parser: &Parser<'_>, found: &Found) -> Refusal {
+    if parser.deep.get() {
+        return Refusal::TooDeep;
+    }
+    if found.too_many {
+        return Refusal::TooManyEdits;
+    }
+    Refusal::NoDocument(found.reached)
+}
+
+fn ambiguous(reason: Doubtful, mut readings: Vec<Document>) -> Outcome {
+    readings.truncate(SHOWN);
+    Outcome::Ambiguous(Ambiguity { reason, readings })
+}
+
+struct Stage<'s, 'r> {
+    mender: &'s Mender<'s>,
+    parser: &'s Parser<'r>,
+    found: &'s Found,
+}
+
+impl Stage<'_, '_> {
+    /// One document, read in one or several ways.
+    fn one(&self, candidate: &Candidate, others: &[&Candidate]) -> Outcome {
+        let Some(first) = candidate.readings.first() else {
+            return Outcome::Rejected(Refusal::NoDocument(candidate.site.start));
+        };
+        let changes = self.changes(candidate, first, others);
+        if self.has_strange_rest(&changes, candidate) {
+            return ambiguous(Doubtful::Rest, Vec::new());
+        }
+        if candidate.readings.len() == 1 && self.mender.guide.is_none() {
+            let outcome = settle(self.mender, self.parser.raw, changes, least(first));
+            return match (outcome.document(), first.doubt, candidate.crowded) {
+                (None, ..) | (_, Doubt::None, false) => outcome,
+                (Some(document), ..) => ambiguous(Doubtful::Value, vec![document.clone()]),
+            };
+        }
+        self.among_readings(candidate, others)
+    }
+
+    fn among_readings(&self, candidate: &Candidate, others: &[&Candidate]) -> Outcome {
+        let raw = self.parser.raw;
+        let mut made = Vec::new();
+        for ended in &candidate.readings {
+            let changes = self.changes(candidate, ended, others);
+            match make(self.mender, raw, changes, least(ended)) {
+                Made::Document(document) => made.push((document, ended)),
+                Made::DuplicateKey(document) if made.is_empty() => {
+                    return ambiguous(Doubtful::DuplicateKey, vec![document]);
+                }
+                Made::Refused(refusal) if made.is_empty() => {
+                    return Outcome::Rejected(refusal);
+                }
+                // A rival that is no document is no rival.
+                Made::DuplicateKey(_) | Made::Refused(_) => {}
+            }
+        }
+        if let Some(guide) = self.mender.guide {
+            let misfit = |document: &Document| {
+                document.root(raw).map_or(100, |root| misfits(guide, root, document.class))
+            };
+            let counts: Vec<usize> = made.iter().map(|(document, _)| misfit(document)).collect();
+            let least = counts.iter().min().copied().unwrap_or(0);
+            let mut counts = counts.into_iter();
+            made.retain(|_| counts.next() == Some(least));
+            // The schema has spoken: of those that fit it, the plainly cheaper one is it.
+            let cheapest = made.iter().map(|(_, ended)| ended.cost).min().unwrap_or(0);
+            made.retain(|(_, ended)| ended.cost < cheapest + cost::MARGIN);
+        }
+        let Some((winner, ended)) = made.first() else {
+            return Outcome::Rejected(Refusal::NoDocument(candidate.site.start));
+        };
+        let is_other = |document: &Document| match (winner.root(raw), document.root(raw)) {
+            (Some(one), Some(two)) => !one.same(two),
+            _ => true,
+        };
+        let is_alone = made.iter().all(|(document, _)| !is_other(document));
+        if is_alone && ended.doubt == Doubt::None && !candidate.crowded {
+            return settle(self.mender, raw, winner.changes.clone(), winner.class);
+        }
+        let reason = if is_alone || made.iter().any(|(_, ended)| ended.doubt == Doubt::Shadow) {
+            Doubtful::Value
+        } else {
+            Doubtful::Readings
+        };
+        let mut shown: Vec<Document> = Vec::new();
+        for (document, ended) in &made {
+            let is_new = shown.iter().all(|other| match (other.root(raw), document.root(raw)) {
+                (Some(one), Some(two)) => !one.same(two),
+                _ => false,
+            });
+            if ended.doubt != Doubt::Shadow && is_new {
+                shown.push(document.clone());
+            }
+        }
+        ambiguous(reason, shown)
+    }
+
+    /// Several documents that speak for themselves equally.
+    fn several(&self, several: &[&Candidate]) -> Outcome {
+        let raw = self.parser.raw;
+        let mut documents = Vec::new();
+        for candidate in several {
+            let Some(first) = candidate.readings.first() else { continue };
+            let changes = self.changes(candidate, first, &[]);
+            if let Made::Document(document) = make(self.mender, raw, changes, least(first)) {
+                documents.push((*candidate, document));
+            }
+        }
+        let Some((first, document)) = documents.first() else {
+            return ambiguous(Doubtful::Candidates, Vec::new());
+        };
+        let root = document.root(raw);
+        let is_same = documents.len() == several.len()
+            && documents.iter().all(|(_, other)| match (root, other.root(raw)) {
+                (Some(one), Some(two)) => one.same(two),
+                _ => false,
+            });
+        if is_same {
+            return self.one(first, several);
+        }
+        if let Some(fitting) = self.fitting(&documents) {
+            return self.one(fitting, several);
+        }
+        let chosen = match self.mender.policy.several {
+            Several::Only => None,
+            Several::First => several.first(),
+            Several::Last => several.last(),
+            Several::Largest => {
+                several.iter().max_by_key(|candidate| candidate.end() - candidate.site.start)
+            }
+            Several::Array => return self.array(several),
+        };
+        if let Some(candidate) = chosen {
+            return self.one(candidate, several);
+        }
+        ambiguous(
+            Doubtful::Candidates,
+            documents.into_iter().map(|(_, document)| document).collect(),
+        )
+    }
+
+    /// The one document that the schema fits, if it fits one only.
+    fn fitting<'c>(&self, documents: &[(&'c Candidate, Document)]) -> Option<&'c Candidate> {
+        let guide = self.mender.guide?;
+        let raw = self.parser.raw;
+        let mut fitting = documents.iter().filter(|(_, document)| {
+            document.root(raw).is_some_and(|root| misfits(guide, root, document.class) == 0)
+        });
+        match (fitting.next(), fitting.next()) {
+            (Some((candidate, _)), None) => Some(candidate),
+            _ => None,
+        }
+    }
+
+    /// All documents as the elements of one array.
+    fn array(&self, several: &[&Candidate]) -> Outcome {
+        let raw = self.parser.raw;
+        let mut changes = Vec::new();
+        let mut end = 0;
+        let mut class = Class::Valid;
+        for (number, candidate) in several.iter().enumerate() {
+            let Some(ended) = candidate.readings.first() else { continue };
+            if ended.doubt != Doubt::None || candidate.readings.len() > 1 || ended.cut {
+                return ambiguous(Doubtful::Readings, Vec::new());
+            }
+            let start = candidate.site.start;
+            if number == 0 {
+                changes.extend(before(raw, &candidate.site, &self.found.thought));
+                changes.push(Change::new(Kind::Ndjson, start..start, "["));
+            } else {
+                changes.push(Change::new(Kind::Ndjson, end..start, ","));
+            }
+            changes.extend(ended.changes.iter().cloned());
+            end = ended.end;
+            class = class.max(least(ended));
+        }
+        changes.push(Change::new(Kind::Ndjson, end..end, "]"));
+        let fence = several.last().and_then(|candidate| candidate.site.fence.as_ref());
+        changes.extend(after(raw, end, fence));
+        settle(self.mender, raw, changes, class)
+    }
+
+    /// All changes of a reading: around the document and in it.
+    fn changes(&self, candidate: &Candidate, ended: &Ended, others: &[&Candidate]) -> Vec<Change> {
+        let raw = self.parser.raw;
+        let mut changes = before(raw, &candidate.site, &self.found.thought);
+        changes.extend(ended.changes.iter().cloned());
+        changes.extend(after(raw, ended.end, candidate.site.fence.as_ref()));
+        let is_same = others.first().is_some_and(|first| std::ptr::eq(*first, candidate));
+        for other in others.iter().filter(|other| !std::ptr::eq(**other, candidate)) {
+            let start = other.site.start;
+            let kind = if is_same && self.mender.policy.several == Several::Only {
+                Kind::SameRootTwice
+            } else {
+                Kind::OtherCandidate
+            };
+            for change in &mut changes {
+                if change.start <= start && start < change.end {
+                    change.kind = kind;
+                }
+            }
+        }
+        changes
+    }
+
+    /// Says whether what is left out beside the document looks like a part of it.
+    fn has_strange_rest(&self, changes: &[Change], candidate: &Candidate) -> bool {
+        let raw = self.parser.raw;
+        let is_list = changes.array_windows().any(|[one, two]| {
+            one.kind == Kind::TrailingComma
+                && one.start >= candidate.end()
+                && matches!(two.kind, Kind::ProseAfter | Kind::OtherCandidate)
+        });
+        let is_cited = candidate.site.tier == Tier::Citation
+            && changes.iter().any(|c| matches!(c.kind, Kind::ProseBefore | Kind::ProseAfter));
+        is_list
+            || is_cited
+            || changes
+                .iter()
+                .filter(|c| matches!(c.kind, Kind::ProseBefore | Kind::ProseAfter))
+                .any(|change| self.holds_members(raw, change))
+    }
+
+    /// As [`holds_members`], but for documents that were read and left out with a reason.
+    fn holds_members(&self, raw: &str, change: &Change) -> bool {
+        let mut at = change.start;
+        for other in &self.found.candidates {
+            let (start, end) = (other.site.start, other.end());
+            if start < change.start || end > change.end {
+                continue;
+            }
+            if holds_members(raw.get(at..start).unwrap_or_default()) {
+                return true;
+            }
+            at = end;
+        }
+        holds_members(raw.get(at..change.end).unwrap_or_default())
+    }
+}
+
+fn least(ended: &Ended) -> Class {
+    if ended.cut { Class::Partial } else { Class::Valid }
+}

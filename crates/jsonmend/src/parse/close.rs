@@ -1,0 +1,159 @@
+//! Judges whether a quote ends its string, by what follows it.
+
+use super::ahead::KeyAhead;
+use super::quote::Quote;
+use super::{Frame, Parser};
+
+/// How well what follows a quote goes with the end of a string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Close {
+    /// It cannot be the end.
+    Never,
+    /// It may be, with something else lost.
+    Fair,
+    /// Just what follows a string.
+    Clean,
+}
+
+/// Quotes, and closers less openers, counted up to an offset.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    at: usize,
+    quotes: usize,
+    closers: isize,
+}
+
+impl Tally {
+    pub(super) fn advance(&mut self, bytes: &[u8], to: usize) {
+        if to < self.at {
+            *self = Self::default();
+        }
+        for byte in bytes.get(self.at..to).unwrap_or_default() {
+            self.quotes += usize::from(*byte == b'"');
+            self.closers += isize::from(matches!(byte, b'}' | b']'));
+            self.closers -= isize::from(matches!(byte, b'{' | b'['));
+        }
+        self.at = to;
+    }
+}
+
+impl Parser<'_> {
+    /// Says whether what follows the root is unlike prose: half a string, or a closer without its
+    /// opener. Closers right behind the root do not count: they are just too many.
+    pub(crate) fn is_strange_rest(&self, at: usize) -> bool {
+        let mut from = self.peek(at);
+        while let Some(b'}' | b']' | b')' | b';' | b',') = self.byte(from) {
+            from = self.peek(from + 1);
+        }
+        if from >= self.bytes.len() {
+            return false;
+        }
+        let mut tally = self.tally.get();
+        // Going back is rare and short: readings move in lock step.
+        tally.advance(self.bytes, from);
+        self.tally.set(tally);
+        (self.all.quotes - tally.quotes) % 2 == 1 || self.all.closers - tally.closers > 0
+    }
+
+    /// Judges the end of a value's string whose closing quote ends at `after`.
+    pub(super) fn ends_value(&self, frames: &[Frame], after: usize) -> Close {
+        let at = self.peek(after);
+        let Some(byte) = self.byte(at) else { return Close::Clean };
+        let Some(frame) = frames.last() else {
+            return Close::Fair;
+        };
+        match byte {
+            b',' | b';' => self.ends_before_comma(frames, at + 1),
+            b'}' | b']' | b')' => self.ends_before_closer(frames, at),
+            b'+' => match Quote::at(self.rest(self.peek(at + 1))) {
+                Some(_) => Close::Clean,
+                None => Close::Never,
+            },
+            b':' if !frame.is_object() && frames.iter().any(|frame| frame.is_object()) => {
+                Close::Fair
+            }
+            _ => match self.fullwidth(at) {
+                Some((b',', width)) => self.ends_before_comma(frames, at + width),
+                Some((b'}' | b']', _)) => Close::Clean,
+                _ if frame.is_object() => self.before_lost_comma(at, after),
+                _ => self.before_element(at),
+            },
+        }
+    }
+
+    /// In an object, a comma may be lost before a key.
+    fn before_lost_comma(&self, at: usize, after: usize) -> Close {
+        match self.key_ahead(at) {
+            KeyAhead::Quoted if at > after => Close::Clean,
+            KeyAhead::None => Close::Never,
+            _ => Close::Fair,
+        }
+    }
+
+    /// In an array, a comma may be lost before an element.
+    fn before_element(&self, at: usize) -> Close {
+        if Quote::at(self.rest(at)).is_some() || matches!(self.byte(at), Some(b'{' | b'[')) {
+            return Close::Fair;
+        }
+        let end = self.word_end(at);
+        let is_scalar = self.is_scalar(at, end);
+        let is_half_quoted = end > at && Quote::at(self.rest(end)).is_some();
+        if is_scalar || is_half_quoted { Close::Fair } else { Close::Never }
+    }
+
+    fn ends_before_comma(&self, frames: &[Frame], behind: usize) -> Close {
+        let at = self.peek(behind);
+        let Some(byte) = self.byte(at) else { return Close::Clean };
+        let Some(frame) = frames.last() else { return Close::Fair };
+        match byte {
+            b'}' | b']' | b')' => return self.ends_before_closer(frames, at),
+            b',' => return Close::Fair,
+            _ => {}
+        }
+        let key = self.key_ahead(at);
+        let is_quote = Quote::at(self.rest(at)).is_some();
+        if frame.is_object() {
+            return match key {
+                KeyAhead::Quoted | KeyAhead::Bare | KeyAhead::Half => Close::Clean,
+                KeyAhead::None if is_quote => Close::Fair,
+                KeyAhead::None => Close::Never,
+            };
+        }
+        if is_quote || matches!(byte, b'{' | b'[' | b'(') {
+            return Close::Clean;
+        }
+        let end = self.word_end(at);
+        match (self.is_scalar(at, end), Quote::at(self.rest(end))) {
+            (true, None) => Close::Clean,
+            (false, None) if end == at => Close::Never,
+            _ => Close::Fair,
+        }
+    }
+
+    /// Follows the closers at `at` through the open containers.
+    fn ends_before_closer(&self, frames: &[Frame], mut at: usize) -> Close {
+        let mut open = frames;
+        let mut best = Close::Clean;
+        while let Some(byte @ (b'}' | b']' | b')')) = self.byte(at) {
+            let Some((frame, outer)) = open.split_last() else { break };
+            if frame.closer() != byte {
+                best = Close::Fair;
+            }
+            open = outer;
+            at = self.peek(at + 1);
+        }
+        let Some(frame) = open.last() else {
+            return if self.is_strange_rest(at) { Close::Fair } else { best };
+        };
+        let follows = match self.byte(at) {
+            None => Close::Clean,
+            Some(b',' | b';') => self.ends_before_comma(open, at + 1),
+            Some(_) if frame.is_object() => match self.key_ahead(at) {
+                KeyAhead::None => Close::Never,
+                _ => Close::Fair,
+            },
+            Some(_) => self.before_element(at),
+        };
+        best.min(follows)
+    }
+}

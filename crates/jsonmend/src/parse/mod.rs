@@ -1,0 +1,322 @@
+//! The tolerant parser: takes one reading one step further, and names what it changed.
+//!
+//! A reading is a place in the text, a stack of open containers, what is expected next, the
+//! changes made so far and their cost. One step reads one token. Where the text allows several
+//! explanations, a step leaves several readings; which of them wins is not decided here, but by
+//! comparing costs when they meet again or end (see `hypothesis`).
+
+mod ahead;
+mod bare;
+mod close;
+mod cut;
+mod key;
+mod next;
+mod quote;
+mod string;
+mod trivia;
+mod value;
+mod word;
+
+use std::cell::Cell;
+
+use crate::edit::{Change, Kind, Text};
+use crate::policy::{Policy, Status};
+
+pub(crate) use quote::Quote;
+pub(crate) use word::notation;
+
+/// What each assumption costs. A runner-up within [`cost::MARGIN`] makes the text ambiguous.
+pub(crate) mod cost {
+    /// Readings this close are equally likely.
+    pub(crate) const MARGIN: u32 = 2;
+    /// A reading this much dearer than the best is given up.
+    pub(crate) const HOPELESS: u32 = 14;
+    pub(crate) const UNQUOTED: u32 = 1;
+    pub(crate) const LOST_COMMA: u32 = 2;
+    /// A line break stands where the comma was lost: likelier.
+    pub(crate) const LOST_COMMA_AT_LINE_END: u32 = 1;
+    pub(crate) const LOST_COLON: u32 = 2;
+    pub(crate) const LOST_QUOTE: u32 = 2;
+    pub(crate) const LOST_CLOSER: u32 = 2;
+    pub(crate) const WRONG_CLOSER: u32 = 2;
+    pub(crate) const EXTRA_CLOSER: u32 = 2;
+    /// The first quote inside a string that was not escaped.
+    pub(crate) const INNER_QUOTE: u32 = 2;
+    /// A quote that looks like the end of its string, or like a key's, is inside after all.
+    pub(crate) const UNLIKELY_INNER: u32 = 3;
+    pub(crate) const DOUBLED: u32 = 2;
+    /// What follows the root does not look like prose.
+    pub(crate) const STRANGE_REST: u32 = 8;
+}
+
+/// What a reading expects next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expect {
+    Root,
+    /// A first element or the end of the array.
+    Element,
+    /// An element after a comma.
+    Again,
+    /// The value of a member.
+    Value,
+    /// A first key or the end of the object.
+    Member,
+    /// A key after a comma.
+    Key,
+    Colon,
+    Next,
+    /// Behind the root.
+    Done,
+}
+
+/// A kind of container, as the text opened it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Object,
+    Array,
+    /// `( … )`, read as an array.
+    Tuple,
+    /// `{{ … }}`, read as an object.
+    Doubled,
+}
+
+/// An open container.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    pub(crate) shape: Shape,
+    pub(crate) items: u32,
+    /// Where the member or element being read starts: its separator, or its first byte.
+    pub(crate) member: usize,
+    /// Where the container starts.
+    pub(crate) start: usize,
+    /// Whether its closer could stand earlier, with the rest going to a container of the same
+    /// kind around it. If the closer of that one is lost, nobody can say which it was.
+    pub(crate) movable: bool,
+    /// Whether that holds for the last element.
+    pub(crate) last_movable: bool,
+    /// Whether anything in it was read whole.
+    pub(crate) whole: bool,
+}
+
+impl Frame {
+    pub(crate) const fn is_object(self) -> bool {
+        matches!(self.shape, Shape::Object | Shape::Doubled)
+    }
+
+    pub(crate) const fn closer(self) -> u8 {
+        match self.shape {
+            Shape::Object | Shape::Doubled => b'}',
+            Shape::Array => b']',
+            Shape::Tuple => b')',
+        }
+    }
+}
+
+/// Why the cheapest reading may still not be the value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Doubt {
+    None,
+    /// A guess: never accepted, but shown as a reading.
+    Always,
+    /// Stands in for a reading whose value the text does not have; only there so that another one
+    /// is not taken for the only one.
+    Shadow,
+}
+
+/// What the last whole value was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Last {
+    None,
+    String,
+    Bare,
+    Container,
+}
+
+impl Open {
+    pub(crate) const fn new(quote: Quote, start: usize) -> Self {
+        Self {
+            quote,
+            start,
+            inner: 0,
+            inches: false,
+            mark: start,
+            nested: 0,
+            bad: false,
+            doubtful: false,
+        }
+    }
+}
+
+/// A string being read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Open {
+    pub(crate) quote: Quote,
+    /// The offset of its inside.
+    pub(crate) start: usize,
+    /// Quotes found inside that were not escaped.
+    pub(crate) inner: u32,
+    /// Whether a quote inside follows a digit, as inches do.
+    pub(crate) inches: bool,
+    /// Where the last quote inside was, or the start.
+    pub(crate) mark: usize,
+    /// Brackets opened in the text so far, less those closed.
+    pub(crate) nested: i32,
+    /// Escapes that JSON does not know, and escapes that a path or formula may have meant.
+    pub(crate) bad: bool,
+    pub(crate) doubtful: bool,
+}
+
+/// One reading of the text so far.
+#[derive(Clone, Debug)]
+pub(crate) struct Reading {
+    pub(crate) at: usize,
+    pub(crate) expect: Expect,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) string: Option<Open>,
+    pub(crate) cost: u32,
+    /// Changes since the readings parted.
+    pub(crate) changes: Vec<Change>,
+    pub(crate) doubt: Doubt,
+    /// Where the last comma stands; meaningful right behind one.
+    pub(crate) comma: usize,
+    /// Where the last value ends.
+    pub(crate) value_end: usize,
+    /// Where the last value starts.
+    pub(crate) value_start: usize,
+    pub(crate) last: Last,
+    /// Whether doubled quotes were seen: then they are this text's habit.
+    pub(crate) doubles: bool,
+    /// Everything from here on is dropped: the text was cut.
+    pub(crate) dropped_from: Option<usize>,
+    /// Whether the text ended inside the document.
+    pub(crate) cut: bool,
+    /// Other ways to this point, nearly as likely.
+    pub(crate) rivals: Vec<Rival>,
+}
+
+/// Another way to the same point: these changes in place of `replaced` ones from `from` on.
+#[derive(Clone, Debug)]
+pub(crate) struct Rival {
+    pub(crate) from: usize,
+    pub(crate) replaced: usize,
+    pub(crate) changes: Vec<Change>,
+    pub(crate) doubt: Doubt,
+    /// By how much its cost is above the other's.
+    pub(crate) dearer: u32,
+}
+
+impl Reading {
+    pub(crate) fn new(at: usize) -> Self {
+        Self {
+            at,
+            expect: Expect::Root,
+            frames: Vec::new(),
+            string: None,
+            cost: 0,
+            changes: Vec::new(),
+            doubt: Doubt::None,
+            comma: at,
+            value_end: at,
+            value_start: at,
+            last: Last::None,
+            doubles: false,
+            dropped_from: None,
+            cut: false,
+            rivals: Vec::new(),
+        }
+    }
+
+    pub(crate) fn change(&mut self, kind: Kind, start: usize, end: usize, after: impl Into<Text>) {
+        self.changes.push(Change::new(kind, start..end, after));
+    }
+
+    pub(crate) fn doubted(&mut self, doubt: Doubt) {
+        self.doubt = self.doubt.max(doubt);
+    }
+
+    /// A value is whole and ends at `end`.
+    pub(crate) fn valued(&mut self, last: Last, end: usize) {
+        self.at = end;
+        self.value_end = end;
+        self.last = last;
+        match self.frames.last_mut() {
+            Some(frame) => {
+                frame.items += 1;
+                frame.whole = true;
+                if last != Last::Container {
+                    frame.last_movable = false;
+                }
+                self.expect = Expect::Next;
+            }
+            None => self.expect = Expect::Done,
+        }
+    }
+
+    /// Says whether two readings will go the same way from here.
+    pub(crate) fn meets(&self, other: &Self) -> bool {
+        self.at == other.at
+            && self.expect == other.expect
+            && self.string == other.string
+            && self.frames.len() == other.frames.len()
+            && self.frames.iter().zip(&other.frames).all(|(one, two)| one.shape == two.shape)
+    }
+}
+
+/// The text and the rules under which it is read.
+#[derive(Debug)]
+pub(crate) struct Parser<'r> {
+    pub(crate) raw: &'r str,
+    pub(crate) bytes: &'r [u8],
+    pub(crate) status: Status,
+    pub(crate) policy: &'r Policy,
+    /// Quotes and unmatched closers before an offset; only moves forward as a rule.
+    tally: Cell<close::Tally>,
+    all: close::Tally,
+    /// Whether a reading was given up because it was nested too deep.
+    pub(crate) deep: Cell<bool>,
+}
+
+impl<'r> Parser<'r> {
+    pub(crate) fn new(raw: &'r str, status: Status, policy: &'r Policy) -> Self {
+        let bytes = raw.as_bytes();
+        let mut all = close::Tally::default();
+        all.advance(bytes, bytes.len());
+        let tally = Cell::new(close::Tally::default());
+        Self { raw, bytes, status, policy, tally, all, deep: Cell::new(false) }
+    }
+
+    pub(crate) fn byte(&self, at: usize) -> Option<u8> {
+        self.bytes.get(at).copied()
+    }
+
+    pub(crate) fn rest(&self, at: usize) -> &'r [u8] {
+        self.bytes.get(at..).unwrap_or_default()
+    }
+
+    pub(crate) fn slice(&self, start: usize, end: usize) -> &'r str {
+        self.raw.get(start..end).unwrap_or_default()
+    }
+
+    /// Reads one token of a reading that is not done. What is left is put on `out`; nothing, if
+    /// the reading cannot go on.
+    pub(crate) fn step(&self, mut reading: Reading, out: &mut Vec<Reading>) {
+        if reading.string.is_some() {
+            self.inside(reading, out);
+            return;
+        }
+        reading.at = self.skip(reading.at, &mut reading.changes);
+        if reading.at >= self.bytes.len() {
+            self.end(reading, out);
+            return;
+        }
+        match reading.expect {
+            Expect::Root | Expect::Element | Expect::Again | Expect::Value => {
+                self.value(reading, out);
+            }
+            Expect::Member | Expect::Key => self.key(reading, out),
+            Expect::Colon => self.colon(reading, out),
+            Expect::Next => self.next(reading, out),
+            Expect::Done => out.push(reading),
+        }
+    }
+}

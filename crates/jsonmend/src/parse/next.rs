@@ -1,0 +1,230 @@
+//! What may stand behind a value: a comma, a closer, or something that shows a loss.
+
+use super::ahead::KeyAhead;
+use super::quote::Quote;
+use super::{Doubt, Expect, Frame, Last, Parser, Reading, Shape, cost};
+use crate::edit::Kind;
+
+impl Parser<'_> {
+    pub(super) fn next(&self, mut reading: Reading, out: &mut Vec<Reading>) {
+        let at = reading.at;
+        let Some(byte) = self.byte(at) else { return };
+        match byte {
+            b',' => self.comma(reading, 1, out),
+            b';' => {
+                reading.change(Kind::Semicolon, at, at + 1, ",");
+                self.comma(reading, 1, out);
+            }
+            b'}' | b']' | b')' => self.closer(reading, byte, out),
+            b':' => self.close_before_key(&reading, out),
+            b'+' if reading.last == Last::String => self.concat(reading, out),
+            _ => match self.fullwidth(at) {
+                Some((b',', width)) => {
+                    reading.change(Kind::Fullwidth, at, at + width, ",");
+                    self.comma(reading, width, out);
+                }
+                Some((mark @ (b'}' | b']'), width)) => {
+                    let fits = reading.frames.last().is_some_and(|frame| frame.closer() == mark);
+                    if fits {
+                        let after = if mark == b'}' { "}" } else { "]" };
+                        reading.change(Kind::Fullwidth, at, at + width, after);
+                        self.pop(reading, at + width, out);
+                    }
+                }
+                _ => self.lost_comma(reading, out),
+            },
+        }
+    }
+
+    #[expect(clippy::unused_self, reason = "one of the steps of a parser")]
+    fn comma(&self, mut reading: Reading, width: usize, out: &mut Vec<Reading>) {
+        let Some(frame) = reading.frames.last_mut() else { return };
+        reading.expect = if frame.is_object() { Expect::Key } else { Expect::Again };
+        frame.member = reading.at;
+        reading.comma = reading.at;
+        reading.at += width;
+        out.push(reading);
+    }
+
+    fn lost_comma(&self, mut reading: Reading, out: &mut Vec<Reading>) {
+        let at = reading.at;
+        let Some(frame) = reading.frames.last().copied() else { return };
+        let has_line_end = self.slice(reading.value_end, at).contains('\n');
+        let is_next = if frame.is_object() {
+            match self.key_ahead(at) {
+                KeyAhead::Quoted | KeyAhead::Half => true,
+                KeyAhead::Bare => has_line_end || reading.last != Last::Bare,
+                // A key that lost its closing quote, perhaps.
+                KeyAhead::None => has_line_end && Quote::at(self.rest(at)).is_some(),
+            }
+        } else {
+            let end = self.word_end(at);
+            matches!(self.byte(at), Some(b'{' | b'['))
+                || Quote::at(self.rest(at)).is_some()
+                || self.is_scalar(at, end)
+                || (end > at && Quote::at(self.rest(end)).is_some())
+        };
+        if !is_next {
+            return;
+        }
+        let place = reading.value_end;
+        reading.change(Kind::MissingComma, place, place, ",");
+        reading.cost += if has_line_end { cost::LOST_COMMA_AT_LINE_END } else { cost::LOST_COMMA };
+        reading.expect = if frame.is_object() { Expect::Key } else { Expect::Again };
+        reading.comma = place;
+        if let Some(frame) = reading.frames.last_mut() {
+            frame.member = place;
+        }
+        out.push(reading);
+    }
+
+    /// `"a" + "b"`: one string.
+    fn concat(&self, mut reading: Reading, out: &mut Vec<Reading>) {
+        let next = self.peek(reading.at + 1);
+        let is_double = self.byte(next) == Some(b'"')
+            && reading.value_end.checked_sub(1).and_then(|end| self.byte(end)) == Some(b'"');
+        let Some(end) = self.quote_ahead(next + 1, Quote::Double).filter(|_| is_double) else {
+            return;
+        };
+        // Only plain strings are joined: what an escape or a change does across the seam is
+        // not worth a rule.
+        if reading.changes.last().is_some_and(|change| change.end > reading.value_end - 1) {
+            return;
+        }
+        let seam = reading.value_end - 1;
+        reading.change(Kind::Concat, seam, next + 1, "");
+        reading.at = end;
+        reading.value_end = end;
+        out.push(reading);
+    }
+
+    /// A closer, of the right kind or not.
+    fn closer(&self, reading: Reading, byte: u8, out: &mut Vec<Reading>) {
+        let at = reading.at;
+        let Some(frame) = reading.frames.last() else { return };
+        if frame.closer() == byte {
+            self.close_container(reading, out);
+            return;
+        }
+        // It closes a container further out, and those inside lost theirs.
+        let outer = reading.frames.iter().rposition(|frame| frame.closer() == byte);
+        if let Some(outer) = outer {
+            let lost = reading.frames.len() - 1 - outer;
+            let mut closed = reading.clone();
+            for _ in 0..lost {
+                closed.lose_closer();
+            }
+            self.close_container(closed, out);
+        }
+        // It stands for the right one.
+        let mut wrong = reading.clone();
+        wrong.change(Kind::WrongCloser, at, at + 1, closer_text(*frame));
+        wrong.cost += cost::WRONG_CLOSER;
+        self.pop(wrong, at + 1, out);
+        // It closes nothing.
+        let mut extra = reading;
+        extra.change(Kind::ExtraCloser, at, at + 1, "");
+        extra.cost += cost::EXTRA_CLOSER;
+        extra.at += 1;
+        out.push(extra);
+    }
+
+    /// Closes the innermost container at its own closer.
+    pub(super) fn close_container(&self, mut reading: Reading, out: &mut Vec<Reading>) {
+        let at = reading.at;
+        let Some(frame) = reading.frames.last().copied() else { return };
+        match frame.shape {
+            Shape::Object | Shape::Array => self.pop(reading, at + 1, out),
+            Shape::Tuple => {
+                reading.change(Kind::Tuple, at, at + 1, "]");
+                self.pop(reading, at + 1, out);
+            }
+            Shape::Doubled => {
+                if self.byte(at + 1) == Some(b'}') {
+                    reading.change(Kind::DoubledBraces, at + 1, at + 2, "");
+                    self.pop(reading, at + 2, out);
+                }
+            }
+        }
+    }
+
+    /// The innermost container ends at `end`.
+    fn pop(&self, mut reading: Reading, end: usize, out: &mut Vec<Reading>) {
+        let Some(frame) = reading.frames.pop() else { return };
+        // `(1)` is a number in brackets, not a tuple of one.
+        let has_comma = self.byte(reading.comma) == Some(b',') && reading.comma > frame.start;
+        if frame.shape == Shape::Tuple && frame.items == 1 && !has_comma {
+            return;
+        }
+        if let Some(parent) = reading.frames.last_mut() {
+            let is_twin = parent.is_object() == frame.is_object();
+            parent.last_movable = is_twin && (frame.movable || frame.items > 1);
+            parent.movable |= parent.last_movable;
+        }
+        reading.valued(Last::Container, end);
+        reading.value_start = frame.start;
+        if reading.expect == Expect::Done && self.is_strange_rest(end) {
+            reading.cost += cost::STRANGE_REST;
+            reading.doubted(Doubt::Always);
+        }
+        out.push(reading);
+    }
+
+    /// `"key":` in an array: the array was not closed before it, nor perhaps what is around it.
+    fn close_before_key(&self, reading: &Reading, out: &mut Vec<Reading>) {
+        let is_key = reading.last == Last::String
+            && reading.frames.last().is_some_and(|frame| !frame.is_object() && frame.items > 1);
+        if !is_key {
+            return;
+        }
+        // Go back before the key: the array ends with the element before it.
+        let mut base = reading.clone();
+        let key = base.value_start;
+        base.changes.retain(|change| change.end <= base.comma);
+        let before = self.slice(0, base.comma).trim_end();
+        base.value_end = before.len();
+        base.at = base.comma;
+        if let Some(frame) = base.frames.last_mut() {
+            frame.items -= 1;
+        }
+        if base.comma >= key || self.byte(base.comma) != Some(b',') {
+            return;
+        }
+        while base.frames.last().is_some() {
+            base.lose_closer();
+            let Some(frame) = base.frames.last() else { return };
+            if frame.is_object() {
+                out.push(base.clone());
+            }
+        }
+    }
+}
+
+impl Reading {
+    /// Closes the innermost container where its last value ended.
+    pub(super) fn lose_closer(&mut self) {
+        let Some(frame) = self.frames.pop() else { return };
+        let place = self.value_end;
+        self.change(Kind::MissingCloser, place, place, closer_text(frame));
+        self.cost += cost::LOST_CLOSER;
+        // If it could as well have stood elsewhere, the text does not say where.
+        let parent = self.frames.last().copied();
+        let is_twin = |parent: Frame| parent.is_object() == frame.is_object();
+        if frame.last_movable || parent.is_some_and(|parent| is_twin(parent) && frame.items > 1) {
+            self.doubted(Doubt::Always);
+        }
+        if let Some(parent) = self.frames.last_mut() {
+            parent.whole |= frame.whole;
+            parent.last_movable = is_twin(*parent) && (frame.movable || frame.items > 1);
+            parent.movable |= parent.last_movable;
+        }
+        let start = self.value_start;
+        self.valued(Last::Container, self.at);
+        self.value_start = start;
+        self.value_end = place;
+    }
+}
+
+pub(super) const fn closer_text(frame: Frame) -> &'static str {
+    if frame.is_object() { "}" } else { "]" }
+}

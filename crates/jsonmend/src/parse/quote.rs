@@ -1,0 +1,75 @@
+//! The marks that strings are written with, and how each opens and closes.
+
+use crate::edit::Kind;
+
+/// How a string was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quote {
+    Double,
+    Single,
+    Back,
+    /// `“ … ”`.
+    Smart,
+    /// `‘ … ’`.
+    SmartSingle,
+    /// `＂ … ＂`.
+    Wide,
+    /// `"" … ""`.
+    Doubled,
+    /// `""" … """`.
+    Triple,
+}
+
+impl Quote {
+    /// The quote at the start of `rest` and its length; doubled and tripled ones are not told
+    /// from single ones here.
+    pub(super) fn at(rest: &[u8]) -> Option<(Self, usize)> {
+        match rest {
+            [b'"', ..] => Some((Self::Double, 1)),
+            [b'\'', ..] => Some((Self::Single, 1)),
+            [b'`', ..] => Some((Self::Back, 1)),
+            // U+201C to U+201F, U+2018 to U+201B.
+            [0xe2, 0x80, 0x9c..=0x9f, ..] => Some((Self::Smart, 3)),
+            [0xe2, 0x80, 0x98..=0x9b, ..] => Some((Self::SmartSingle, 3)),
+            [0xef, 0xbc, 0x82, ..] => Some((Self::Wide, 3)),
+            _ => None,
+        }
+    }
+
+    /// Length of the mark at the start of `rest` that may end a string opened so; 0 if none.
+    pub(super) fn ends(self, rest: &[u8]) -> usize {
+        match (self, rest) {
+            (Self::Double | Self::Smart | Self::Wide, [b'"', ..])
+            | (Self::Single, [b'\'', ..])
+            | (Self::Back, [b'`', ..]) => 1,
+            (Self::Doubled, [b'"', b'"', ..]) => 2,
+            (Self::Triple, [b'"', b'"', b'"', ..])
+            | (Self::Smart, [0xe2, 0x80, 0x9c..=0x9f, ..])
+            | (Self::SmartSingle, [0xe2, 0x80, 0x98..=0x9b, ..])
+            | (Self::Wide, [0xef, 0xbc, 0x82, ..]) => 3,
+            _ => 0,
+        }
+    }
+
+    /// How the change to strict quotes is reported; `None` if there is no change.
+    pub(super) const fn kind(self) -> Option<Kind> {
+        match self {
+            Self::Double => None,
+            Self::Single => Some(Kind::SingleQuotes),
+            Self::Back => Some(Kind::Backticks),
+            Self::Smart | Self::SmartSingle => Some(Kind::SmartQuotes),
+            Self::Wide => Some(Kind::Fullwidth),
+            Self::Doubled => Some(Kind::DoubledQuotes),
+            Self::Triple => Some(Kind::TripleQuote),
+        }
+    }
+
+    /// Length of the opening mark.
+    pub(super) const fn width(self) -> usize {
+        match self {
+            Self::Double | Self::Single | Self::Back => 1,
+            Self::Doubled => 2,
+            Self::Smart | Self::SmartSingle | Self::Wide | Self::Triple => 3,
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Reads the inside of a string, and decides at each quote whether it may be the end.
+
+use super::close::Close;
+use super::quote::Quote;
+use super::{Doubt, Expect, Last, Open, Parser, Reading, cost};
+use crate::edit::Kind;
+use crate::lex::escape::{self, Escape};
+use crate::lex::plain;
+
+/// How far back a quote is looked for that was lost inside a string.
+const WINDOW: usize = 4096;
+
+impl Parser<'_> {
+    /// Reads on inside a string up to a decision.
+    pub(super) fn inside(&self, mut reading: Reading, out: &mut Vec<Reading>) {
+        let Some(mut open) = reading.string else { return };
+        let mut at = reading.at;
+        loop {
+            at = self.stop(at, open.quote);
+            let Some(byte) = self.byte(at) else {
+                reading.string = Some(open);
+                reading.at = at;
+                self.end_inside(reading, out);
+                return;
+            };
+            if byte == b'\\' {
+                let Some(next) = self.escape(&mut reading, &mut open, at) else {
+                    reading.string = Some(open);
+                    reading.at = at;
+                    self.end_inside(reading, out);
+                    return;
+                };
+                at = next;
+                continue;
+            }
+            let width = open.quote.ends(self.rest(at));
+            if width > 0 {
+                reading.at = at;
+                reading.string = Some(open);
+                self.at_quote(reading, width, out);
+                return;
+            }
+            if byte == b'"' {
+                reading.change(open.quote.kind().unwrap_or(Kind::InnerQuote), at, at, "\\");
+                at += 1;
+            } else if byte < 0x20 {
+                reading.change(Kind::RawControl, at, at + 1, escape::of_control(byte));
+                at += 1;
+            } else {
+                // A mark of several bytes that ends nothing here.
+                at += 1;
+                while self.byte(at).is_some_and(|byte| byte & 0xc0 == 0x80) {
+                    at += 1;
+                }
+            }
+        }
+    }
+
+    /// The next byte that may matter inside such a string.
+    fn stop(&self, mut at: usize, quote: Quote) -> usize {
+        match quote {
+            Quote::Double | Quote::Doubled | Quote::Triple => plain::stop_after(self.bytes, at),
+            Quote::Single | Quote::Back => {
+                let mark = if quote == Quote::Single { b'\'' } else { b'`' };
+                let stops = |byte: &u8| plain::is_stop(*byte) || *byte == mark;
+                at += self.rest(at).iter().take_while(|byte| !stops(byte)).count();
+                at
+            }
+            Quote::Smart | Quote::SmartSingle | Quote::Wide => {
+                let stops = |byte: &u8| plain::is_stop(*byte) || matches!(byte, 0xe2 | 0xef);
+                at += self.rest(at).iter().take_while(|byte| !stops(byte)).count();
+                at
+            }
+        }
+    }
+
+    /// Reads an escape and returns where the text goes on; `None` if the text ends in it.
+    fn escape(&self, reading: &mut Reading, open: &mut Open, at: usize) -> Option<usize> {
+        match escape::read(self.bytes, at) {
+            Escape::Whole(length) => {
+                let letter = self.byte(at + 1);
+                let behind = self.byte(at + 2);
+                let is_word = behind.is_some_and(|byte| byte.is_ascii_alphabetic());
+                // `\b` of `\beta`, `\n` of `C:\new`: only telling when others are no escapes.
+                open.doubtful |=
+                    is_word && matches!(letter, Some(b'b' | b'f' | b'n' | b'r' | b't'));
+                return Some(at + length);
+            }
+            Escape::Cut if self.byte(at + 1).is_none() || self.bytes.len() < at + 12 => {
+                return if self.is_at_end_of_cut(at) { None } else { Some(bad(reading, open, at)) };
+            }
+            Escape::Lone => {
+                reading.doubted(Doubt::Always);
+                // Kept as text, so that the reading can be shown.
+                reading.change(Kind::BadEscape, at, at, "\\");
+                return Some(at + 6);
+            }
+            Escape::Cut | Escape::Bad => {}
+        }
+        match self.rest(at) {
+            [_, b'\'' | b'`', ..] => {
+                reading.change(Kind::NeedlessEscape, at, at + 1, "");
+                Some(at + 2)
+            }
+            [_, b'\r', b'\n', ..] => {
+                reading.change(Kind::LineContinuation, at, at + 3, "");
+                Some(at + 3)
+            }
+            [_, b'\n', ..] => {
+                reading.change(Kind::LineContinuation, at, at + 2, "");
+                Some(at + 2)
+            }
+            [_, b'x', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                let digits = self.slice(at + 2, at + 4);
+                reading.change(Kind::HexEscape, at, at + 4, format!("\\u00{digits}"));
+                Some(at + 4)
+            }
+            [_, b'u', b'{', ..] => Some(self.code_point(reading, open, at)),
+            _ => Some(bad(reading, open, at)),
+        }
+    }
+
+    /// Says whether nothing but the rest of an escape stands behind `at`.
+    fn is_at_end_of_cut(&self, at: usize) -> bool {
+        escape::read(self.bytes, at) == Escape::Cut
+    }
+
+    /// `\u{1F600}`: the character with this code.
+    fn code_point(&self, reading: &mut Reading, open: &mut Open, at: usize) -> usize {
+        let digits = self.rest(at + 3).iter().take(7).take_while(|byte| byte.is_ascii_hexdigit());
+        let end = at + 3 + digits.count();
+        let code = u32::from_str_radix(self.slice(at + 3, end), 16).ok();
+        match (code.and_then(char::from_u32), self.byte(end)) {
+            (Some(letter), Some(b'}')) if letter >= ' ' && letter != '"' && letter != '\\' => {
+                reading.change(Kind::HexEscape, at, end + 1, letter.to_string());
+                end + 1
+            }
+            _ => bad(reading, open, at),
+        }
+    }
+
+    /// At a mark that may end the string.
+    fn at_quote(&self, reading: Reading, width: usize, out: &mut Vec<Reading>) {
+        let Some(open) = reading.string else { return };
+        let at = reading.at;
+        if matches!(reading.expect, Expect::Member | Expect::Key) {
+            self.at_key_quote(reading, width, out);
+            return;
+        }
+        let close = self.ends_value(&reading.frames, at + width);
+        if reading.frames.is_empty() {
+            // A string at the root ends at its first quote.
+            reading.close_string(width, out);
+            return;
+        }
+        if close != Close::Clean && open.inner == 0 {
+            self.close_earlier(&reading, at, out);
+        }
+        if close != Close::Clean {
+            self.keep_quote(reading.clone(), close, width, out);
+        }
+        if close != Close::Never {
+            reading.close_string(width, out);
+        }
+    }
+
+    /// The quote is part of the text.
+    fn keep_quote(&self, mut reading: Reading, close: Close, width: usize, out: &mut Vec<Reading>) {
+        let Some(open) = reading.string.as_mut() else { return };
+        let at = reading.at;
+        let before = at.checked_sub(1).and_then(|before| self.byte(before));
+        let after = self.byte(at + width);
+        let is_inch = before.is_some_and(|byte| byte.is_ascii_digit());
+        let is_apostrophe = open.quote != Quote::Double
+            && before.is_some_and(|byte| byte.is_ascii_alphanumeric() || byte >= 0x80)
+            && after.is_some_and(|byte| byte.is_ascii_alphabetic());
+        open.inches |= is_inch;
+        open.inner += 1;
+        let between = self.slice(open.mark, at);
+        let count = |marks: [char; 2]| between.matches(marks).count();
+        let opened = i32::try_from(count(['{', '['])).unwrap_or(i32::MAX);
+        let closed = i32::try_from(count(['}', ']'])).unwrap_or(i32::MAX);
+        open.nested = open.nested.saturating_add(opened).saturating_sub(closed);
+        // Nothing but structure between two quotes: more likely that is what it is.
+        let is_structure = open.inner > 1
+            && between.chars().all(|letter| " \t\r\n,:[]{}".contains(letter))
+            && between.contains([',', '[', ']', '{', '}']);
+        open.mark = at + width;
+        let is_nested = open.nested > 0;
+        let mut price = match open.inner {
+            _ if is_apostrophe => 0,
+            1 if is_inch => 1,
+            1 => cost::INNER_QUOTE,
+            2..=6 => 1,
+            _ => 0,
+        };
+        let next = self.peek(at + width);
+        let looks_like_key = self.byte(next) == Some(b':');
+        let looks_like_end =
+            close == Close::Fair && matches!(self.byte(next), Some(b',' | b'}' | b']' | b'"'));
+        if (looks_like_key || looks_like_end) && !is_nested {
+            price += cost::UNLIKELY_INNER;
+        }
+        let quote = open.quote;
+        reading.cost += price;
+        if is_structure {
+            reading.doubted(Doubt::Always);
+        }
+        reading.at = at + width;
+        match (quote, self.byte(at)) {
+            // Other marks need no escape in a strict string.
+            (Quote::Double, _) => reading.change(Kind::InnerQuote, at, at, "\\"),
+            (_, Some(b'"')) => {
+                for mark in at..at + width {
+                    reading.change(Kind::InnerQuote, mark, mark, "\\");
+                }
+            }
+            _ => {}
+        }
+        out.push(reading);
+    }
+
+    /// The string lost its closing quote somewhere before this mark, which opens the next one.
+    fn close_earlier(&self, reading: &Reading, at: usize, out: &mut Vec<Reading>) {
+        let Some(open) = reading.string else { return };
+        let from = open.start.max(at.saturating_sub(WINDOW));
+        let is_mark = |place: &usize| {
+            matches!(self.byte(*place), Some(b',' | b'}' | b']'))
+                || matches!(self.byte(*place), Some(b'\n'))
+        };
+        let places = (from..at).rev().filter(is_mark).take(8);
+        let fitting = places.filter(|place| {
+            self.ends_value(&reading.frames, *place) == Close::Clean
+                && !self.raw.get(open.start..*place).unwrap_or_default().trim().is_empty()
+        });
+        for place in fitting.take(3) {
+            self.close_at(reading, place, out);
+        }
+        // An empty string that lost one of its quotes.
+        let is_empty = self.ends_value(&reading.frames, open.start) == Close::Clean;
+        if is_empty && open.start < at {
+            self.close_at(reading, open.start, out);
+        }
+    }
+
+    /// Ends the string at a place without a quote.
+    pub(super) fn close_at(&self, reading: &Reading, place: usize, out: &mut Vec<Reading>) {
+        let mut early = reading.clone();
+        let Some(open) = early.string.take() else { return };
+        early.changes.retain(|change| change.end <= place);
+        // The quote goes right behind the text, before the space in front of the mark.
+        let text = self.slice(open.start, place).trim_end();
+        let place = open.start + text.len();
+        early.change(Kind::MissingCloseQuote, place, place, "\"");
+        early.cost += cost::LOST_QUOTE;
+        early.string_read(place);
+        out.push(early);
+    }
+}
+
+impl Reading {
+    /// The string ends at this mark.
+    pub(super) fn close_string(mut self, width: usize, out: &mut Vec<Self>) {
+        let at = self.at;
+        let Some(open) = self.string.take() else { return };
+        if let Some(kind) = open.quote.kind() {
+            self.change(kind, at, at + width, "\"");
+        }
+        settle(&mut self, open);
+        if open.quote == Quote::Doubled {
+            self.doubles = true;
+        }
+        self.string_read(at + width);
+        out.push(self);
+    }
+
+    /// Opens a string at `at`.
+    pub(super) fn open_string(&mut self, at: usize, quote: Quote) {
+        let start = at + quote.width();
+        if let Some(kind) = quote.kind() {
+            self.change(kind, at, start, "\"");
+        }
+        self.value_start = at;
+        self.string = Some(Open::new(quote, start));
+        self.at = start;
+    }
+
+    fn string_read(&mut self, end: usize) {
+        if matches!(self.expect, Expect::Member | Expect::Key) {
+            self.expect = Expect::Colon;
+            self.at = end;
+            return;
+        }
+        self.valued(Last::String, end);
+    }
+}
+
+/// What a whole string leaves behind: doubts about its escapes, and about an odd quote.
+pub(super) fn settle(reading: &mut Reading, open: Open) {
+    if open.bad && open.doubtful {
+        reading.doubted(Doubt::Always);
+    }
+    if open.inner % 2 == 1 && !open.inches && open.quote == Quote::Double {
+        reading.cost += 1;
+    }
+}
+
+/// The backslash is text.
+fn bad(reading: &mut Reading, open: &mut Open, at: usize) -> usize {
+    reading.change(Kind::BadEscape, at, at, "\\");
+    open.bad = true;
+    at + 1
+}

@@ -1,0 +1,56 @@
+//! Skips what means nothing between tokens: white space, odd spaces and comments.
+
+use super::Parser;
+use crate::edit::{Change, Kind};
+use crate::lex::space;
+
+impl Parser<'_> {
+    /// Where the next token starts. Odd spaces and comments become a space each; a block comment
+    /// that never ends is not skipped.
+    pub(super) fn skip(&self, mut at: usize, changes: &mut Vec<Change>) -> usize {
+        loop {
+            at = space::skip(self.bytes, at);
+            let odd = space::odd(self.bytes, at);
+            if odd > 0 {
+                changes.push(Change::new(Kind::OddSpace, at..at + odd, " "));
+                at += odd;
+                continue;
+            }
+            let comment = self.comment(at);
+            if comment == 0 {
+                return at;
+            }
+            changes.push(Change::new(Kind::Comment, at..at + comment, " "));
+            at += comment;
+        }
+    }
+
+    /// As [`Parser::skip`], without a trace.
+    pub(super) fn peek(&self, mut at: usize) -> usize {
+        loop {
+            at = space::skip(self.bytes, at);
+            let length = space::odd(self.bytes, at) + self.comment(at);
+            if length == 0 {
+                return at;
+            }
+            at += length;
+        }
+    }
+
+    /// Length of the comment at `at`, 0 if there is none or it never ends. The line break behind
+    /// a line comment is not part of it.
+    pub(super) fn comment(&self, at: usize) -> usize {
+        let rest = self.rest(at);
+        let line = || memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
+        let until = |open: usize, end: &[u8]| {
+            let body = rest.get(open..).unwrap_or_default();
+            memchr::memmem::find(body, end).map_or(0, |length| open + length + end.len())
+        };
+        match rest {
+            [b'/', b'/', ..] | [b'#', b' ' | b'\t' | b'#', ..] => line(),
+            [b'/', b'*', ..] => until(2, b"*/"),
+            [b'<', b'!', b'-', b'-', ..] => until(4, b"-->"),
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Tells what a word without quotes is: a literal, a number, text, or a doubt.
+
+use super::Parser;
+use crate::edit::Kind;
+use crate::lex::number;
+
+/// What a word is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Word {
+    /// A strict literal or number.
+    Scalar,
+    /// A literal of another notation.
+    Literal(Kind, &'static str),
+    /// A number of another notation, written strictly.
+    Form(String),
+    /// `NaN`, an infinity or `undefined`: JSON has no value for it.
+    Nan,
+    /// A number, or text that looks like one.
+    Doubtful,
+    Text,
+    /// Nothing that can be a value.
+    Nothing,
+}
+
+const LITERALS: [&str; 3] = ["true", "false", "null"];
+
+impl Parser<'_> {
+    /// Where the first word at `at` ends.
+    pub(super) fn word_end(&self, at: usize) -> usize {
+        let mut end = self.name_end(at);
+        while matches!(self.byte(end), Some(b'+')) && end < at + super::ahead::REACH {
+            end = self.name_end(end + 1);
+        }
+        end
+    }
+
+    /// Says whether the word is a literal or a number, in any common notation.
+    pub(super) fn is_scalar(&self, at: usize, end: usize) -> bool {
+        let word = self.slice(at, end);
+        LITERALS.contains(&word)
+            || matches!(word, "True" | "False" | "None")
+            || number::is_number(word.as_bytes())
+    }
+}
+
+/// The strict form of a text that is one literal or number in another notation.
+pub(crate) fn notation(text: &str) -> Option<(Kind, String)> {
+    match classify(text) {
+        Word::Literal(kind, strict) => Some((kind, strict.to_owned())),
+        Word::Form(strict) => Some((Kind::NumberForm, strict)),
+        _ => None,
+    }
+}
+
+pub(super) fn classify(word: &str) -> Word {
+    if LITERALS.contains(&word) || number::is_number(word.as_bytes()) {
+        return Word::Scalar;
+    }
+    match word {
+        "True" => return Word::Literal(Kind::PythonLiteral, "true"),
+        "False" => return Word::Literal(Kind::PythonLiteral, "false"),
+        "None" => return Word::Literal(Kind::PythonLiteral, "null"),
+        _ => {}
+    }
+    for literal in LITERALS {
+        if word.eq_ignore_ascii_case(literal) {
+            return Word::Literal(Kind::LiteralCase, literal);
+        }
+    }
+    let unsigned = word.trim_start_matches(['-', '+']);
+    let names = ["nan", "inf", "infinity", "undefined", "∞"];
+    if names.iter().any(|name| unsigned.eq_ignore_ascii_case(name)) {
+        return Word::Nan;
+    }
+    if let Some(form) = form(word) {
+        return Word::Form(form);
+    }
+    if is_glued(word) || looks_like_number(word) {
+        return Word::Doubtful;
+    }
+    if is_text(word) { Word::Text } else { Word::Nothing }
+}
+
+/// `.5`, `5.`, `+5` and `1_000` as strict numbers.
+fn form(word: &str) -> Option<String> {
+    let unsigned = word.strip_prefix('+').unwrap_or(word);
+    let (sign, digits) = match unsigned.strip_prefix('-') {
+        Some(digits) if unsigned.len() == word.len() => ("-", digits),
+        Some(_) => return None,
+        None => ("", unsigned),
+    };
+    let bytes = digits.as_bytes();
+    let is_grouped = |at: usize| {
+        let digit = |place: Option<usize>| {
+            place.and_then(|place| bytes.get(place)).is_some_and(u8::is_ascii_digit)
+        };
+        digit(at.checked_sub(1)) && digit(Some(at + 1))
+    };
+    let under: Vec<usize> = digits.match_indices('_').map(|(at, _)| at).collect();
+    if under.iter().any(|at| !is_grouped(*at)) {
+        return None;
+    }
+    let mut digits = digits.replace('_', "");
+    if digits.starts_with('.') {
+        digits.insert(0, '0');
+    }
+    if digits.ends_with('.') && digits.len() > 1 && digits != "0." {
+        digits.push('0');
+    }
+    let strict = format!("{sign}{digits}");
+    number::is_number(strict.as_bytes()).then_some(strict)
+}
+
+/// Says whether the word is two scalars that lost what stood between them.
+fn is_glued(word: &str) -> bool {
+    let is_scalar = |part: &str| LITERALS.contains(&part) || number::is_number(part.as_bytes());
+    word.len() < 64
+        && word
+            .char_indices()
+            .skip(1)
+            .filter_map(|(at, _)| word.split_at_checked(at))
+            .any(|(one, two)| is_scalar(one) && is_scalar(two))
+}
+
+/// Says whether the word is made of what numbers are made of, but is not text of a known shape:
+/// a date, an address or a version.
+fn looks_like_number(word: &str) -> bool {
+    let body = word.trim_start_matches(['+', '-']);
+    if !body.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
+        return false;
+    }
+    let is_hex = body.len() > 2
+        && body.starts_with('0')
+        && body.get(1..2).is_some_and(|mark| matches!(mark, "x" | "X" | "o" | "b"));
+    let is_numeric = |letter: char| letter.is_ascii_digit() || "+-.eE_/*^".contains(letter);
+    if !is_hex && !body.chars().all(is_numeric) {
+        return false;
+    }
+    !is_date(word) && !is_dotted(word)
+}
+
+/// `2024-01-15`, `01/15/2024`.
+fn is_date(word: &str) -> bool {
+    ['-', '/'].iter().any(|mark| {
+        let parts: Vec<&str> = word.split(*mark).collect();
+        parts.len() == 3
+            && parts.iter().all(|part| {
+                matches!(part.len(), 1..=4) && part.bytes().all(|byte| byte.is_ascii_digit())
+            })
+    })
+}
+
+/// `10.0.0.1`, `1.2.3`.
+fn is_dotted(word: &str) -> bool {
+    let parts: Vec<&str> = word.split('.').collect();
+    parts.len() >= 3
+        && parts.iter().all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn is_text(word: &str) -> bool {
+    let first = word.chars().next();
+    let starts = first.is_some_and(|first| first.is_alphanumeric() || "-+._$€£%@".contains(first));
+    let has_letter = word.chars().any(char::is_alphanumeric);
+    let is_odd = |letter: char| matches!(letter, '\\' | '(' | ')' | '=' | '<' | '>' | '…' | '|');
+    starts
+        && has_letter
+        && !word.starts_with("...")
+        && !word.ends_with("...")
+        && !word.ends_with('\'')
+        && !word.chars().any(|letter| is_odd(letter) || letter.is_control())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_told_apart() {
+        use Word::{Doubtful, Literal, Nan, Nothing, Scalar, Text};
+        for (word, what) in [
+            ("true", Scalar),
+            ("-1.5e3", Scalar),
+            ("True", Literal(Kind::PythonLiteral, "true")),
+            ("NULL", Literal(Kind::LiteralCase, "null")),
+            ("-Infinity", Nan),
+            ("undefined", Nan),
+            ("007", Doubtful),
+            ("1e", Doubtful),
+            ("1/3", Doubtful),
+            ("0x1F", Doubtful),
+            ("1true", Doubtful),
+            ("1.52.5", Doubtful),
+            ("1-2", Doubtful),
+            ("truefalse", Doubtful),
+            ("2024-01-15", Text),
+            ("10.0.0.1", Text),
+            ("0.0.1", Text),
+            ("3px", Text),
+            ("yes", Text),
+            ("it's fine", Text),
+            ("b'bytes'", Nothing),
+            ("...", Doubtful),
+            ("<name>", Nothing),
+            ("-", Nothing),
+        ] {
+            assert_eq!(classify(word), what, "{word}");
+        }
+        for (word, strict) in [(".5", "0.5"), ("5.", "5.0"), ("+5", "5"), ("1_000", "1000")] {
+            assert_eq!(classify(word), Word::Form(strict.to_owned()), "{word}");
+        }
+    }
+}

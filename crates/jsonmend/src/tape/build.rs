@@ -1,0 +1,378 @@
+//! Parses strict JSON onto the tape: explicit stack, one pass, resumable at any byte.
+//!
+//! It accepts exactly RFC 8259 and stops at the first byte that is not. What to make of such a
+//! byte is decided elsewhere.
+
+use super::Tape;
+use super::keys::{Escaped, Keys, Twice};
+use super::word::{MAX_TEXT, Tag, Word};
+use crate::lex::escape::{self, Escape};
+use crate::lex::{number, plain, space};
+
+/// Whether the text given is all there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    Whole,
+    /// More may follow.
+    Part,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The root and everything behind it was read.
+    Done,
+    /// The text ended inside the document.
+    More,
+    /// The byte at this offset fits no rule of JSON.
+    Broken(usize),
+    /// A container was opened that is nested deeper than the limit.
+    TooDeep(usize),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expect {
+    Value,
+    /// A first element, or the end of the array.
+    Element,
+    /// A first key, or the end of the object.
+    Member,
+    Key,
+    Colon,
+    /// A comma or a closer.
+    Next,
+    End,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    /// Index of the container's word.
+    open: u32,
+    items: u32,
+    /// Where its keys begin on the list of keys; unused for arrays.
+    keys: u32,
+    is_object: bool,
+}
+
+/// A document under construction.
+#[derive(Clone, Debug)]
+pub(crate) struct Builder {
+    words: Vec<Word>,
+    frames: Vec<Frame>,
+    keys: Keys,
+    twice: Vec<Twice>,
+    expect: Expect,
+    at: usize,
+    /// In a string: where its inside begins, how far it was read, and whether it has an escape.
+    string: Option<(usize, usize, Escaped)>,
+    /// How far the letters of a number that may go on were read.
+    letters: usize,
+    depth: usize,
+    root_end: usize,
+}
+
+impl Builder {
+    /// Containers may be nested `depth` levels deep.
+    pub(crate) fn new(depth: usize) -> Self {
+        Self {
+            words: Vec::new(),
+            frames: Vec::new(),
+            keys: Keys::default(),
+            twice: Vec::new(),
+            expect: Expect::Value,
+            at: 0,
+            string: None,
+            letters: 0,
+            depth,
+            root_end: 0,
+        }
+    }
+
+    /// Starts at this offset instead of 0.
+    pub(crate) fn skip_to(&mut self, at: usize) {
+        self.at = at;
+    }
+
+    /// Where the root ends, once it is whole.
+    pub(crate) fn root_end(&self) -> Option<usize> {
+        (self.expect == Expect::End).then_some(self.root_end)
+    }
+
+    pub(crate) fn words(&self) -> &[Word] {
+        &self.words
+    }
+
+    pub(crate) fn twice(&self) -> &[Twice] {
+        &self.twice
+    }
+
+    /// Says whether an open string is a key.
+    pub(crate) fn wants_key(&self) -> bool {
+        matches!(self.expect, Expect::Key | Expect::Member)
+    }
+
+    pub(crate) fn into_tape(self) -> Tape {
+        Tape { words: self.words }
+    }
+
+    /// Reads on. `text` is the document from its beginning; it may only grow between two runs.
+    pub(crate) fn run(&mut self, text: &str, reach: Reach) -> Step {
+        let bytes = text.as_bytes();
+        if bytes.len() > MAX_TEXT {
+            return Step::Broken(MAX_TEXT);
+        }
+        if self.words.is_empty() {
+            self.words.reserve(bytes.len() / 8 + 8);
+        }
+        if let Some((start, scanned, escaped)) = self.string
+            && let Err(step) = self.string(bytes, start, scanned, escaped)
+        {
+            return step;
+        }
+        match self.tokens(text, reach) {
+            Err(step) => step,
+            Ok(()) if self.expect == Expect::End => Step::Done,
+            Ok(()) => Step::More,
+        }
+    }
+
+    fn tokens(&mut self, text: &str, reach: Reach) -> Result<(), Step> {
+        let bytes = text.as_bytes();
+        loop {
+            self.at = space::skip(bytes, self.at);
+            let Some(byte) = bytes.get(self.at) else { return Ok(()) };
+            match (self.expect, byte) {
+                (Expect::Key | Expect::Member, b'"') => {
+                    self.string(bytes, self.at + 1, self.at + 1, Escaped::No)?;
+                    if bytes.get(self.at) == Some(&b':') {
+                        self.at += 1;
+                        self.expect = Expect::Value;
+                    }
+                }
+                (Expect::Colon, b':') => {
+                    self.at += 1;
+                    self.expect = Expect::Value;
+                }
+                (Expect::Next, b',') => self.comma()?,
+                (Expect::Next | Expect::Member, b'}') => self.close_object(text)?,
+                (Expect::Next | Expect::Element, b']') => self.close_array()?,
+                (Expect::Value | Expect::Element, _) => self.value(bytes, *byte, reach)?,
+                _ => return Err(Step::Broken(self.at)),
+            }
+        }
+    }
+
+    #[inline]
+    fn comma(&mut self) -> Result<(), Step> {
+        let Some(frame) = self.frames.last() else { return Err(Step::Broken(self.at)) };
+        self.expect = if frame.is_object { Expect::Key } else { Expect::Value };
+        self.at += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn value(&mut self, bytes: &[u8], byte: u8, reach: Reach) -> Result<(), Step> {
+        match byte {
+            b'"' => self.string(bytes, self.at + 1, self.at + 1, Escaped::No),
+            b'-' | b'0'..=b'9' => self.number(bytes, reach),
+            b'{' => self.open(Tag::Object),
+            b'[' => self.open(Tag::Array),
+            b't' => self.literal(bytes, b"true", Tag::True),
+            b'f' => self.literal(bytes, b"false", Tag::False),
+            b'n' => self.literal(bytes, b"null", Tag::Null),
+            _ => Err(Step::Broken(self.at)),
+        }
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "a tape has fewer than 2^28 words")]
+    fn open(&mut self, tag: Tag) -> Result<(), Step> {
+        if self.frames.len() >= self.depth {
+            return Err(Step::TooDeep(self.at));
+        }
+        let is_object = tag == Tag::Object;
+        self.frames.push(Frame {
+            open: self.words.len() as u32,
+            items: 0,
+            keys: self.keys.len() as u32,
+            is_object,
+        });
+        self.words.push(Word::container(tag, 0, 0));
+        self.at += 1;
+        self.expect = if is_object { Expect::Member } else { Expect::Element };
+        Ok(())
+    }
+
+    fn close_object(&mut self, text: &str) -> Result<(), Step> {
+        let Some(frame) = self.frames.pop_if(|frame| frame.is_object) else {
+            return Err(Step::Broken(self.at));
+        };
+        self.keys.close(frame.keys as usize, &self.words, text, &mut self.twice);
+        self.close(frame, Tag::Object);
+        Ok(())
+    }
+
+    fn close_array(&mut self) -> Result<(), Step> {
+        let Some(frame) = self.frames.pop_if(|frame| !frame.is_object) else {
+            return Err(Step::Broken(self.at));
+        };
+        self.close(frame, Tag::Array);
+        Ok(())
+    }
+
+    #[inline]
+    fn close(&mut self, frame: Frame, tag: Tag) {
+        let end = self.words.len();
+        if let Some(word) = self.words.get_mut(frame.open as usize) {
+            *word = Word::container(tag, frame.items, end);
+        }
+        self.at += 1;
+        self.valued();
+    }
+
+    /// A value is whole: counts it.
+    #[inline]
+    fn valued(&mut self) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.items += 1;
+            self.expect = Expect::Next;
+            return;
+        }
+        self.root_end = self.at;
+        self.expect = Expect::End;
+    }
+
+    fn string(
+        &mut self,
+        bytes: &[u8],
+        start: usize,
+        mut scanned: usize,
+        mut escaped: Escaped,
+    ) -> Result<(), Step> {
+        loop {
+            scanned = plain::stop_after(bytes, scanned);
+            match bytes.get(scanned) {
+                Some(b'"') | None => break,
+                Some(b'\\') => match escape::read(bytes, scanned) {
+                    Escape::Whole(length) => {
+                        scanned += length;
+                        escaped = Escaped::Yes;
+                    }
+                    Escape::Cut => break,
+                    Escape::Lone | Escape::Bad => return Err(Step::Broken(scanned)),
+                },
+                Some(_) => return Err(Step::Broken(scanned)),
+            }
+        }
+        if bytes.get(scanned) != Some(&b'"') {
+            self.string = Some((start, scanned, escaped));
+            self.at = bytes.len();
+            return Err(Step::More);
+        }
+        self.string = None;
+        self.at = scanned + 1;
+        let tag = if escaped == Escaped::Yes { Tag::Escaped } else { Tag::Plain };
+        if self.wants_key() {
+            let inside = bytes.get(start..scanned).unwrap_or_default();
+            self.keys.push(inside, escaped, self.words.len());
+            self.words.push(Word::scalar(tag, start, scanned));
+            self.expect = Expect::Colon;
+        } else {
+            self.words.push(Word::scalar(tag, start, scanned));
+            self.valued();
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn number(&mut self, bytes: &[u8], reach: Reach) -> Result<(), Step> {
+        if reach == Reach::Part {
+            self.letters = number_letters(bytes, self.letters.max(self.at));
+            if self.letters == bytes.len() {
+                return Err(Step::More);
+            }
+        }
+        let end = number::end(bytes, self.at);
+        let Some(end) = end else { return Err(Step::Broken(self.at)) };
+        self.words.push(Word::scalar(Tag::Number, self.at, end));
+        self.at = end;
+        self.valued();
+        Ok(())
+    }
+
+    #[inline]
+    fn literal(&mut self, bytes: &[u8], name: &[u8], tag: Tag) -> Result<(), Step> {
+        let rest = bytes.get(self.at..).unwrap_or_default();
+        if rest.starts_with(name) {
+            self.words.push(Word::scalar(tag, self.at, self.at + name.len()));
+            self.at += name.len();
+            self.valued();
+            return Ok(());
+        }
+        if name.starts_with(rest) {
+            return Err(Step::More);
+        }
+        Err(Step::Broken(self.at))
+    }
+}
+
+/// Where the letters that numbers are made of end, from `at` on.
+fn number_letters(bytes: &[u8], at: usize) -> usize {
+    let rest = bytes.get(at..).unwrap_or_default();
+    let is_letter = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
+    at + rest.iter().take_while(is_letter).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(text: &str) -> Step {
+        Builder::new(128).run(text, Reach::Whole)
+    }
+
+    #[test]
+    fn strict_json_is_read_and_the_first_wrong_byte_is_named() {
+        for good in ["{}", " [1, -2.5e3 , \"x\\n\", {\"a\": null}] ", "true", "\"\"", "0"] {
+            assert_eq!(whole(good), Step::Done, "{good}");
+        }
+        for (bad, at) in [("[1,]", 3), ("{'a'}", 1), ("[01]", 2), ("1 2", 2), ("[\"a\nb\"]", 3)] {
+            assert_eq!(whole(bad), Step::Broken(at), "{bad}");
+        }
+        for cut in ["", "[1,", "{\"a", "tru", "[\"x\\u00"] {
+            assert_eq!(whole(cut), Step::More, "{cut}");
+        }
+    }
+
+    #[test]
+    fn the_same_tape_comes_from_any_pieces() {
+        let text = "{\"a\\u00e9\": [1.25, true, \"x\\ud83d\\ude00y\"], \"b\": {\"c\": -0}}";
+        let mut whole = Builder::new(128);
+        assert_eq!(whole.run(text, Reach::Whole), Step::Done);
+        let mut pieces = Builder::new(128);
+        for end in 1..=text.len() {
+            pieces.run(&text[..end], Reach::Part);
+        }
+        assert_eq!(pieces.run(text, Reach::Whole), Step::Done);
+        assert_eq!(pieces.words, whole.words);
+    }
+
+    #[test]
+    fn depth_is_limited() {
+        let mut builder = Builder::new(3);
+        assert_eq!(builder.run("[[[[", Reach::Whole), Step::TooDeep(3));
+    }
+
+    #[test]
+    fn a_key_given_twice_is_noticed_also_when_escaped() {
+        for text in ["{\"a\":1,\"b\":2,\"a\":3}", "{\"a\":1,\"\\u0061\":1}"] {
+            let mut builder = Builder::new(8);
+            assert_eq!(builder.run(text, Reach::Whole), Step::Done);
+            assert_eq!(builder.twice.len(), 1, "{text}");
+        }
+        let many: String = (0..100).map(|key| format!("\"k{key}\":0,")).collect();
+        let text = format!("{{{many}\"k7\":1}}");
+        let mut builder = Builder::new(8);
+        builder.run(&text, Reach::Whole);
+        assert_eq!(builder.twice.len(), 1);
+    }
+}

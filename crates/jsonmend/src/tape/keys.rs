@@ -1,0 +1,126 @@
+//! Finds a key that an object has twice, at a cost of a few nanoseconds for each key.
+
+use std::borrow::Cow;
+
+use super::word::{Tag, Word};
+use crate::lex::escape;
+
+/// The keys of all open objects, innermost last.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Keys {
+    hashes: Vec<u32>,
+    /// Index of each key on the tape.
+    places: Vec<u32>,
+}
+
+/// One key that stands in its object twice: the tape indices of both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Twice {
+    pub(crate) first: usize,
+    pub(crate) again: usize,
+}
+
+/// Up to this many keys every pair of hashes is compared; above it they are sorted.
+const PAIRWISE: usize = 24;
+
+impl Keys {
+    pub(super) fn len(&self) -> usize {
+        self.hashes.len()
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "a tape has fewer than 2^28 words")]
+    pub(super) fn push(&mut self, inside: &[u8], escaped: Escaped, place: usize) {
+        let hash = match escaped {
+            Escaped::No => hash(inside),
+            Escaped::Yes => {
+                let text = std::str::from_utf8(inside).unwrap_or_default();
+                hash(escape::decode(text).as_bytes())
+            }
+        };
+        self.hashes.push(hash);
+        self.places.push(place as u32);
+    }
+
+    /// Forgets the keys from `base` on, which belong to the object that just closed, and adds
+    /// those that it has twice to `found`.
+    #[inline]
+    pub(super) fn close(
+        &mut self,
+        base: usize,
+        words: &[Word],
+        text: &str,
+        found: &mut Vec<Twice>,
+    ) {
+        let hashes = self.hashes.get(base..).unwrap_or_default();
+        if may_repeat(hashes) {
+            let places = self.places.get(base..).unwrap_or_default();
+            repeated(places, words, text, found);
+        }
+        self.hashes.truncate(base);
+        self.places.truncate(base);
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Escaped {
+    No,
+    Yes,
+}
+
+#[inline]
+fn may_repeat(hashes: &[u32]) -> bool {
+    if hashes.len() > PAIRWISE {
+        return repeats_sorted(hashes);
+    }
+    let mut rest = hashes;
+    while let Some((first, others)) = rest.split_first() {
+        if others.contains(first) {
+            return true;
+        }
+        rest = others;
+    }
+    false
+}
+
+#[cold]
+fn repeats_sorted(hashes: &[u32]) -> bool {
+    let mut sorted = hashes.to_vec();
+    sorted.sort_unstable();
+    sorted.array_windows().any(|[one, two]| one == two)
+}
+
+/// Compares the keys themselves. Sorted by text, so that keys made to collide cost no more.
+#[cold]
+fn repeated(places: &[u32], words: &[Word], text: &str, found: &mut Vec<Twice>) {
+    let mut keys: Vec<(Cow<'_, str>, usize)> =
+        places.iter().map(|place| (key(words, text, *place as usize), *place as usize)).collect();
+    keys.sort();
+    for pair in keys.chunk_by(|one, two| one.0 == two.0) {
+        let Some(((_, first), rest)) = pair.split_first() else { continue };
+        found.extend(rest.iter().map(|(_, again)| Twice { first: *first, again: *again }));
+    }
+}
+
+fn key<'t>(words: &[Word], text: &'t str, place: usize) -> Cow<'t, str> {
+    let Some(word) = words.get(place) else { return Cow::Borrowed("") };
+    let (start, end) = word.span();
+    let inside = text.get(start..end).unwrap_or_default();
+    if word.tag() == Tag::Escaped { escape::decode(inside) } else { Cow::Borrowed(inside) }
+}
+
+#[inline]
+fn hash(key: &[u8]) -> u32 {
+    const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut sum = key.len() as u64;
+    let (words, tail) = key.as_chunks::<8>();
+    for word in words {
+        sum = (sum.rotate_left(5) ^ u64::from_le_bytes(*word)).wrapping_mul(MIX);
+    }
+    let mut last = 0;
+    for byte in tail {
+        last = last << 8 | u64::from(*byte);
+    }
+    sum = (sum.rotate_left(5) ^ last).wrapping_mul(MIX);
+    (sum >> 32) as u32
+}

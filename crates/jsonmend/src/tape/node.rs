@@ -1,0 +1,247 @@
+//! A value on the tape, seen together with its text.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::word::{Tag, Word};
+use crate::lex::escape;
+
+/// One value of a document: a place on the tape and the text it points into.
+#[derive(Clone, Copy)]
+pub struct Node<'t> {
+    words: &'t [Word],
+    text: &'t str,
+    at: usize,
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Boolean,
+    /// A number of any size; see [`Node::number`].
+    Number,
+    /// A string.
+    String,
+    /// An array.
+    Array,
+    /// An object.
+    Object,
+}
+
+impl<'t> Node<'t> {
+    pub(super) fn root(words: &'t [Word], text: &'t str) -> Option<Self> {
+        (!words.is_empty()).then_some(Self { words, text, at: 0 })
+    }
+
+    pub(crate) fn at(words: &'t [Word], text: &'t str, at: usize) -> Option<Self> {
+        (at < words.len()).then_some(Self { words, text, at })
+    }
+
+    fn word(self) -> Word {
+        self.words.get(self.at).copied().unwrap_or(Word::scalar(Tag::Null, 0, 0))
+    }
+
+    /// What the value is.
+    pub fn kind(self) -> Kind {
+        match self.word().tag() {
+            Tag::Null => Kind::Null,
+            Tag::False | Tag::True => Kind::Boolean,
+            Tag::Number => Kind::Number,
+            Tag::Plain | Tag::Escaped => Kind::String,
+            Tag::Array => Kind::Array,
+            Tag::Object => Kind::Object,
+        }
+    }
+
+    /// The value of a boolean; `None` for anything else.
+    pub fn boolean(self) -> Option<bool> {
+        match self.word().tag() {
+            Tag::True => Some(true),
+            Tag::False => Some(false),
+            _ => None,
+        }
+    }
+
+    /// A number as it was written, every digit kept; `None` for anything else.
+    pub fn number(self) -> Option<&'t str> {
+        (self.word().tag() == Tag::Number).then(|| self.lexeme())
+    }
+
+    /// The text of a string, borrowed unless it has escapes; `None` for anything else.
+    pub fn string(self) -> Option<Cow<'t, str>> {
+        match self.word().tag() {
+            Tag::Plain => Some(Cow::Borrowed(self.lexeme())),
+            Tag::Escaped => Some(escape::decode(self.lexeme())),
+            _ => None,
+        }
+    }
+
+    /// The scalar's bytes in the text; for a string, its inside. Empty for containers.
+    pub(crate) fn lexeme(self) -> &'t str {
+        if self.word().is_container() {
+            return "";
+        }
+        let (start, end) = self.word().span();
+        self.text.get(start..end).unwrap_or_default()
+    }
+
+    /// The elements of an array; none for anything else.
+    pub fn items(self) -> Items<'t> {
+        let tag = self.word().tag();
+        Items { node: self, next: self.at + 1, end: if tag == Tag::Array { self.end() } else { 0 } }
+    }
+
+    /// The members of an object, in their order; none for anything else.
+    pub fn members(self) -> Members<'t> {
+        let tag = self.word().tag();
+        Members {
+            node: self,
+            next: self.at + 1,
+            end: if tag == Tag::Object { self.end() } else { 0 },
+        }
+    }
+
+    /// The member of an object with this key, in time linear in the members.
+    pub fn get(self, key: &str) -> Option<Self> {
+        self.members().find_map(|(name, value)| (name == key).then_some(value))
+    }
+
+    /// The value that a JSON Pointer (RFC 6901) names, from this value on.
+    pub fn pointer(self, pointer: &str) -> Option<Self> {
+        let mut node = self;
+        let mut steps = pointer.split('/');
+        if steps.next() != Some("") {
+            return None;
+        }
+        for step in steps {
+            node = match node.kind() {
+                Kind::Array => node.items().nth(step.parse().ok()?)?,
+                Kind::Object => node.get(&step.replace("~1", "/").replace("~0", "~"))?,
+                Kind::Null | Kind::Boolean | Kind::Number | Kind::String => return None,
+            };
+        }
+        Some(node)
+    }
+
+    /// How many elements or members the value has; 0 for scalars.
+    pub fn len(self) -> usize {
+        if self.word().is_container() && self.word().wide() != 0 { self.word().small() } else { 0 }
+    }
+
+    /// Says whether the value has no element and no member.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Index of the word behind this value.
+    pub(crate) fn end(self) -> usize {
+        let word = self.word();
+        match (word.is_container(), word.wide()) {
+            (false, _) => self.at + 1,
+            // Still open: it reaches to the end of what was read.
+            (true, 0) => self.words.len(),
+            (true, end) => end,
+        }
+    }
+
+    fn sibling(self, at: usize) -> Self {
+        Self { at, ..self }
+    }
+
+    /// Says whether two values are equal: numbers by their digits, objects in any order.
+    pub fn same(self, other: Node<'_>) -> bool {
+        // Explicit work list: depth is bounded by the tape's, but not by the machine's stack.
+        let mut pairs = vec![(self, other)];
+        while let Some((one, two)) = pairs.pop() {
+            if one.kind() != two.kind() || one.members().count() != two.members().count() {
+                return false;
+            }
+            match one.kind() {
+                Kind::Null => {}
+                Kind::Boolean if one.boolean() == two.boolean() => {}
+                Kind::Number if one.number() == two.number() => {}
+                Kind::String if one.string() == two.string() => {}
+                Kind::Array => {
+                    if one.items().count() != two.items().count() {
+                        return false;
+                    }
+                    pairs.extend(one.items().zip(two.items()));
+                }
+                Kind::Object => {
+                    let Some(members) = paired(one, two) else { return false };
+                    pairs.extend(members);
+                }
+                Kind::Boolean | Kind::Number | Kind::String => return false,
+            }
+        }
+        true
+    }
+}
+
+/// The values of the same keys, when both objects have the same keys. Same order is the common
+/// case; else both are sorted, so that no order makes it slow.
+fn paired<'a, 'b>(one: Node<'a>, two: Node<'b>) -> Option<Vec<(Node<'a>, Node<'b>)>> {
+    let mut ones: Vec<_> = one.members().collect();
+    let mut twos: Vec<_> = two.members().collect();
+    if ones.iter().zip(&twos).any(|(one, two)| one.0 != two.0) {
+        ones.sort_by(|one, other| one.0.cmp(&other.0));
+        twos.sort_by(|one, other| one.0.cmp(&other.0));
+    }
+    ones.into_iter()
+        .zip(twos)
+        .map(|(one, two)| (one.0 == two.0).then_some((one.1, two.1)))
+        .collect()
+}
+
+/// Prints kind and size, never the content.
+impl fmt::Debug for Node<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Node({:?}, {} words)", self.kind(), self.end() - self.at)
+    }
+}
+
+/// The elements of an array, in order.
+#[derive(Clone, Debug)]
+pub struct Items<'t> {
+    node: Node<'t>,
+    next: usize,
+    end: usize,
+}
+
+impl<'t> Iterator for Items<'t> {
+    type Item = Node<'t>;
+
+    fn next(&mut self) -> Option<Node<'t>> {
+        if self.next >= self.end {
+            return None;
+        }
+        let item = self.node.sibling(self.next);
+        self.next = item.end();
+        Some(item)
+    }
+}
+
+/// The members of an object, in order. A key whose value was not read yet is left out.
+#[derive(Clone, Debug)]
+pub struct Members<'t> {
+    node: Node<'t>,
+    next: usize,
+    end: usize,
+}
+
+impl<'t> Iterator for Members<'t> {
+    type Item = (Cow<'t, str>, Node<'t>);
+
+    fn next(&mut self) -> Option<(Cow<'t, str>, Node<'t>)> {
+        if self.next + 1 >= self.end {
+            return None;
+        }
+        let key = self.node.sibling(self.next);
+        let value = self.node.sibling(self.next + 1);
+        self.next = value.end();
+        Some((key.string().unwrap_or_default(), value))
+    }
+}
