@@ -22,7 +22,7 @@ ASKED_AGAIN = "That reply could not be used"
 LISTENING = re.compile(r"listening on (http://127\.0\.0\.1:\d+)")
 
 # No proxy and no key of the machine may reach the programs under test.
-CLEAN = {"PATH": os.environ.get("PATH", ""), "HOME": os.environ.get("HOME", "/tmp"), "RUST_BACKTRACE": "1"}
+CLEAN = {"PATH": os.environ.get("PATH", ""), "HOME": os.environ.get("HOME", "/"), "RUST_BACKTRACE": "1"}
 
 
 class Process:
