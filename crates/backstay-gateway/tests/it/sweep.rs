@@ -155,7 +155,8 @@ async fn sweep(caller: Dialect, target: Dialect) {
     }
     let world = setup.start().await;
     let schema = include_str!("../../../../examples/triage/triage.schema.json");
-    let schema = Schema::compile(&serde_json::from_str(schema).unwrap()).expect("it compiles");
+    let schema =
+        Schema::compile(&serde_json::from_str(schema).expect("JSON")).expect("it compiles");
     let cases = stream::iter(Case::all(caller, target).into_iter().map(|(_, case)| case));
     let ends: Vec<(Case, usize, Vec<String>)> =
         cases.map(|case| one(&world, case, &schema)).buffer_unordered(AT_ONCE).collect().await;
