@@ -1,5 +1,6 @@
 //! The printed outputs of the second source document that need the whole engine: the fingerprint
 //! relations and the three repair runs, over real sockets against the mock.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says so by failing")]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -78,6 +78,9 @@ fn plain_length(rest: &[u8]) -> (usize, bool) {
     // Blocks of one size without a branch inside: the compiler makes them vector instructions.
     let (blocks, _) = rest.as_chunks::<32>();
     for block in blocks {
+        if length == LONG {
+            return long_length(rest, seen < 0x80);
+        }
         let mut stops = 0;
         for byte in block {
             seen |= byte;
@@ -101,6 +104,28 @@ fn plain_length(rest: &[u8]) -> (usize, bool) {
     let tail = rest.get(length..).unwrap_or_default();
     let count = tail.iter().take_while(|byte| !is_stop(**byte)).count();
     (length + count, seen < 0x80 && tail.is_ascii())
+}
+
+/// A stretch without a stop in its first bytes is likely long: a prompt, a picture.
+const LONG: usize = 96;
+
+/// As [`plain_length`], for a stretch whose first [`LONG`] bytes have no stop: the next quote or
+/// backslash is found first, and what stands before it is looked over in one go, with one answer at
+/// its end instead of one a block.
+fn long_length(rest: &[u8], is_ascii: bool) -> (usize, bool) {
+    let after = rest.get(LONG..).unwrap_or_default();
+    let end = memchr::memchr2(b'"', b'\\', after).unwrap_or(after.len());
+    let span = after.get(..end).unwrap_or_default();
+    let (mut control, mut high) = (0, 0);
+    for byte in span {
+        control |= u8::from(*byte < 0x20);
+        high |= byte & 0x80;
+    }
+    if control != 0 {
+        let before = span.iter().take_while(|byte| **byte >= 0x20).count();
+        return (LONG + before, false);
+    }
+    (LONG + end, is_ascii && high == 0)
 }
 
 fn is_stop(byte: u8) -> bool {

@@ -86,7 +86,7 @@ impl Call {
                 self.plan = Plan::Over;
             }
             Err(unfit) => {
-                let failure = Failure::new(unfit.fault, unfit.errors.join("; "));
+                let failure = Failure::new(unfit.fault, sentence(&unfit));
                 let next = self.decide(&failure);
                 self.follow(next, failure, Some((whole, unfit)));
             }
@@ -289,4 +289,18 @@ impl Call {
 fn unasked_call() -> Unfit {
     let note = "the reply calls a tool, and none was offered; answer with JSON text";
     Unfit { fault: Fault::NotJson, layer: Layer::Syntax, errors: vec![note.to_owned()] }
+}
+
+/// What was wrong with a reply in one sentence, also where the fault says it all.
+fn sentence(unfit: &Unfit) -> String {
+    if !unfit.errors.is_empty() {
+        return unfit.errors.join("; ");
+    }
+    match unfit.fault {
+        Fault::Truncated => "the reply was cut off at its output cap".to_owned(),
+        Fault::Refused => "the model refused".to_owned(),
+        Fault::ContentFiltered => "the provider's filter stopped the reply".to_owned(),
+        Fault::Empty => "the reply was empty".to_owned(),
+        other => other.code().replace('_', " "),
+    }
 }

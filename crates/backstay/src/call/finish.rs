@@ -54,9 +54,15 @@ impl Call {
             None => note,
         };
         let id = &self.contract.call_id;
-        let error = CallError::local(cause, format!("{note}; see `backstay explain {id}`"))
-            .told_by(last.and_then(|last| last.provider.clone()))
-            .again_after(self.earliest());
+        let note = format!("{note}; see `backstay explain {id}`");
+        // That all rest is this call's own doing when its attempts failed: then the failure has
+        // the name of what went wrong there.
+        let error = match last {
+            Some(last) if cause == Local::NoTarget => CallError::attempt(last.fault, note),
+            Some(_) | None => CallError::local(cause, note),
+        };
+        let error =
+            error.told_by(last.and_then(|last| last.provider.clone())).again_after(self.earliest());
         self.end = Some(End::Fail(Box::new(error)));
     }
 

@@ -20,8 +20,9 @@ const RULES: &[Rule] = &[
         "organization_spend_limit_exceeded",
         "project_spend_limit_exceeded",
         "organization_usage_limit_exceeded",
-        "billing_hard_limit_reached",
     ]),
+    // The same code also comes with 400, where it is no fault of the request.
+    Rule::of(QuotaExhausted).code(&["billing_hard_limit_reached"]),
     Rule::of(RateLimited).status(&[429]).code(&["rate_limit_exceeded", "slow_down"]),
     Rule::of(Overloaded).status(&[503]).code(&["server_is_overloaded", "slow_down"]),
     Rule::of(ContextExceeded).status(&[400]).code(&["context_length_exceeded"]),
