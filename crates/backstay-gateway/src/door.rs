@@ -6,7 +6,7 @@ use backstay::fault::CallError;
 use backstay_decide::Local;
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout_at};
@@ -67,6 +67,25 @@ async fn drain(mut body: Incoming) {
     while thrown < DRAIN {
         let Ok(Some(Ok(frame))) = timeout_at(end, body.frame()).await else { return };
         thrown += frame.data_ref().map_or(0, |piece| piece.len() as u64);
+    }
+}
+
+/// Refuses a compressed body: it would have to be unpacked before it can be read, at an unknown
+/// size.
+///
+/// # Errors
+/// The headers announce an encoding.
+pub(crate) fn is_plain(headers: &HeaderMap) -> Result<(), CallError> {
+    let encoding = headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
+    match encoding.map(str::trim) {
+        None | Some("" | "identity") => Ok(()),
+        Some(encoding) => {
+            let shown: String = encoding.chars().take(40).collect();
+            let note = format!(
+                "the request body is compressed (content-encoding: {shown}); send it uncompressed"
+            );
+            Err(CallError::local(Local::InvalidRequest, note))
+        }
     }
 }
 

@@ -48,6 +48,7 @@ async fn take(
         let forward = through::of(&parts, body, dialect);
         return Ok(Taken::Bypass(Box::new(forward)));
     }
+    door::is_plain(&parts.headers)?;
     let query = parts.uri.query().map(str::to_owned);
     Ok(Taken::Ask(Box::new(Ask { dialect, body, headers: parts.headers, query, caller, arrived })))
 }

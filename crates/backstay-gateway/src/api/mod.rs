@@ -32,13 +32,13 @@ pub async fn serve(gateway: Arc<Gateway>, request: Request<Incoming>) -> Respons
         (&Method::POST, "/v1/messages" | "/messages") => {
             chat::serve(gateway, request, Dialect::Anthropic).await
         }
-        (&Method::GET, "/health/live") => text("ok\n"),
-        (&Method::GET, "/health/ready") => ready(&gateway),
+        (&Method::GET | &Method::HEAD, "/health/live") => text("ok\n"),
+        (&Method::GET | &Method::HEAD, "/health/ready") => ready(&gateway),
         (&Method::GET, "/metrics") => metrics(&gateway),
         (&Method::GET, "/") => text("Backstay. See /health/ready, /v1/models, /metrics.\n"),
         (_, "/health/live" | "/health/ready" | "/metrics") => wrong_method(&method, &path, "GET"),
         (_, "/v1/chat/completions" | "/v1/messages") => wrong_method(&method, &path, "POST"),
-        (&Method::GET, "/v1/models") => models::list(&gateway, &request),
+        (&Method::GET | &Method::HEAD, "/v1/models") => models::list(&gateway, &request),
         (&Method::GET, _) if path.starts_with("/v1/models/") => {
             models::one(&gateway, &request, path.trim_start_matches("/v1/models/"))
         }

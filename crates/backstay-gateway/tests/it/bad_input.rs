@@ -354,6 +354,20 @@ async fn unknown_routes_paths_and_methods_are_told_with_what_there_is() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_compressed_body_is_told_so_and_not_taken_for_broken_json() {
+    let world = world().await;
+    for dialect in BOTH {
+        let headers = [("content-encoding", "gzip")];
+        let seen =
+            crate::client::call(world.address(), start(dialect), &headers, b"\x1f\x8b").await;
+        let wrongs = told::not_typed(dialect, &seen, 400, "invalid_request");
+        assert_eq!(wrongs, [""; 0]);
+        assert!(seen.text().contains("send it uncompressed"), "{}", seen.text());
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_goes_on_after_an_error() {
     let world = world().await;
     let mut line = Line::open(world.address()).await;

@@ -90,6 +90,9 @@ impl Call {
             }
             (Wants::Whole, Some(raw)) => Body::Whole(raw),
             (Wants::Whole, None) => {
+                if reply.created == 0 {
+                    reply.created = self.engine.clock().wall().as_secs();
+                }
                 let written = caller.write_reply(&reply);
                 let losses = written.losses.iter().map(|l| format!("lost {}: {}", l.path, l.note));
                 self.notes.extend(losses);

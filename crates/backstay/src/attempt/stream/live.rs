@@ -107,6 +107,10 @@ impl Live {
                 Poll::Pending => return,
                 Poll::Ready(Ok(Some(piece))) => piece,
                 Poll::Ready(Ok(None)) => return self.body_ended(),
+                // Silent after its finish: the reply is whole, only the end was not said.
+                Poll::Ready(Err(failure)) if is_silence(failure.fault) => {
+                    return self.body_ended_by(&failure);
+                }
                 Poll::Ready(Err(failure)) => return self.broken(&failure),
             };
             match self.passing.pass(piece) {
@@ -140,6 +144,11 @@ impl Live {
     /// The provider's body ended without its terminal event. After a known finish that is a whole
     /// reply, and the terminal event is ours to send; else it is a cut.
     fn body_ended(&mut self) {
+        let cut = Failure::new(Fault::StreamCut, "the stream ended before its end");
+        self.body_ended_by(&cut);
+    }
+
+    fn body_ended_by(&mut self, failure: &Failure) {
         match self.passing.finish {
             Some(finish) if finish != Finish::Unknown => {
                 let dialect = self.call.contract.ask.dialect;
@@ -147,7 +156,7 @@ impl Live {
                 self.push(last);
                 self.complete();
             }
-            _ => self.broken(&Failure::new(Fault::StreamCut, "the stream ended before its end")),
+            _ => self.broken(failure),
         }
     }
 
@@ -208,6 +217,11 @@ impl Live {
         }
         Some(all.freeze())
     }
+}
+
+/// Whether a fault is a wait that took too long.
+fn is_silence(fault: Fault) -> bool {
+    matches!(fault, Fault::Stalled | Fault::TotalTimeout)
 }
 
 impl Body for Live {
@@ -276,10 +290,7 @@ impl Passing {
             // The usage event that only we asked for is not the caller's to see.
             How::AsTheyAre if matches!(piece.deltas.as_slice(), [Delta::Usage(_)]) => Bytes::new(),
             How::AsTheyAre => piece.raw,
-            How::Anew(writer) if piece.deltas.is_empty() => {
-                let _ = writer;
-                Bytes::from_static(b": alive\n\n")
-            }
+            How::Anew(_) if piece.deltas.is_empty() => Bytes::from_static(b": alive\n\n"),
             How::Anew(writer) => {
                 let mut out = Vec::new();
                 for delta in &piece.deltas {
