@@ -17,8 +17,6 @@ BINARY = os.environ.get("BACKSTAY_BIN", str(ROOT / "target" / "ci" / "backstay")
 # A debug build on two busy cores starts in well under a second.
 START_SECONDS = 15.0
 STOP_SECONDS = 10.0
-# How the gateway's second ask begins.
-ASKED_AGAIN = "That reply could not be used"
 LISTENING = re.compile(r"listening on (http://127\.0\.0\.1:\d+)")
 
 # No proxy and no key of the machine may reach the programs under test.
@@ -75,14 +73,7 @@ class Mock(Process):
     """The provider that misbehaves on request, with the ground truth of what it was asked."""
 
     def __init__(self, folder: Path):
-        # The mock looks for a known answer to the last user message. When the gateway asks again,
-        # that is the list of errors, so the last row gives it the answer to the first ticket.
-        rows = (TRIAGE / "tickets.jsonl").read_text()
-        first = json.loads(rows.splitlines()[0])
-        rows += json.dumps({"text": ASKED_AGAIN, "label": first["label"]}) + "\n"
-        answers = folder / "answers.jsonl"
-        answers.write_text(rows)
-        super().__init__(["mock", "--listen", "127.0.0.1:0", "--answers", str(answers)], folder / "mock.log")
+        super().__init__(["mock", "--listen", "127.0.0.1:0", "--answers", str(TRIAGE / "tickets.jsonl")], folder / "mock.log")
 
     def reset(self):
         urllib.request.urlopen(urllib.request.Request(self.url + "/_mock/reset", method="POST"), timeout=5).close()
