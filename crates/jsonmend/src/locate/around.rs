@@ -113,6 +113,15 @@ pub(crate) fn after(raw: &str, end: usize, fence: Option<&Fence>) -> Vec<Change>
     changes
 }
 
+/// Brackets opened in a text less those closed.
+pub(crate) fn depth_of(text: &str) -> isize {
+    text.bytes().fold(0, |depth, byte| match byte {
+        b'{' | b'[' => depth + 1,
+        b'}' | b']' => depth - 1,
+        _ => depth,
+    })
+}
+
 /// Says whether text around a document holds a key with its colon, or goes on like a list: then
 /// it is no prose, and leaving it out would lose data.
 pub(crate) fn holds_members(text: &str) -> bool {

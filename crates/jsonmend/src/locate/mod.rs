@@ -14,7 +14,7 @@ mod think;
 
 use crate::lex::space;
 
-pub(crate) use around::{after, before, holds_members};
+pub(crate) use around::{after, before, depth_of, holds_members};
 pub(crate) use fence::Fence;
 
 /// Where a document may begin.

@@ -80,6 +80,7 @@ fn read(mender: &Mender<'_>, parser: &Parser<'_>, start: usize) -> Explored {
     let end = builder.root_end();
     if let (Step::Done | Step::Broken(_), Some(end)) = (step, end)
         && !parser.is_strange_rest(end)
+        && !parser.has_closer_at(end)
     {
         return Explored { readings: vec![plain(end)], reached: end, ..Explored::default() };
     }

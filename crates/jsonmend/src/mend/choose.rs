@@ -6,7 +6,7 @@ use super::settle::{Made, make, settle};
 use crate::edit::{Change, Class, Kind};
 use crate::guide::misfits;
 use crate::hypothesis::Ended;
-use crate::locate::{Tier, after, before, holds_members};
+use crate::locate::{Tier, after, before, depth_of, holds_members};
 use crate::outcome::{Ambiguity, Document, Doubtful, Outcome, Refusal};
 use crate::parse::{Doubt, Parser, cost};
 use crate::policy::Several;
@@ -258,17 +258,22 @@ impl Stage<'_, '_> {
     /// As [`holds_members`], but for documents that were read and left out with a reason.
     fn holds_members(&self, raw: &str, change: &Change) -> bool {
         let mut at = change.start;
+        let mut depth = 0;
         for other in &self.found.candidates {
             let (start, end) = (other.site.start, other.end());
             if start < change.start || end > change.end {
                 continue;
             }
-            if holds_members(raw.get(at..start).unwrap_or_default()) {
+            let between = raw.get(at..start).unwrap_or_default();
+            depth += depth_of(between);
+            if holds_members(between) {
                 return true;
             }
             at = end;
         }
-        holds_members(raw.get(at..change.end).unwrap_or_default())
+        let rest = raw.get(at..change.end).unwrap_or_default();
+        // A bracket that is open in the prose: the document may be inside of it.
+        holds_members(rest) || depth + depth_of(rest) > 0
     }
 }
 

@@ -126,6 +126,12 @@ impl Parser<'_> {
         let Some(quote) = memchr::memchr(b'"', rest).map(|length| end + length) else { return };
         let inside = self.slice(at, quote);
         let is_end = self.ends_value(&reading.frames, quote + 1) == Close::Clean;
+        let is_odd = inside
+            .starts_with(|first: char| !first.is_alphanumeric() && !"-+$(<#@".contains(first))
+            || reading.changes.last().is_some_and(|change| change.kind == Kind::WrongColon);
+        if is_odd {
+            return;
+        }
         if !is_end || inside.contains(['\n', '{', '[']) || inside.ends_with(' ') {
             return;
         }
@@ -134,7 +140,11 @@ impl Parser<'_> {
         half.cost += cost::LOST_QUOTE;
         // The elements before may be part of the same text.
         let is_array = reading.frames.last().is_some_and(|frame| !frame.is_object());
-        if is_array && reading.last == Last::Bare && reading.expect == Expect::Again {
+        if reading.frames.last().is_some_and(|frame| frame.elided) {
+            half.doubted(Doubt::Always);
+        }
+        let is_behind_bare = reading.last == Last::Bare && reading.expect == Expect::Again;
+        if is_array && (is_behind_bare || inside.contains(',')) {
             half.doubted(Doubt::Always);
         }
         half.value_start = at;

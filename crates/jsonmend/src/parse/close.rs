@@ -38,6 +38,11 @@ impl Tally {
 }
 
 impl Parser<'_> {
+    /// Says whether a closer stands right behind the root: one too many.
+    pub(crate) fn has_closer_at(&self, end: usize) -> bool {
+        matches!(self.byte(self.peek(end)), Some(b'}' | b']'))
+    }
+
     /// Says whether what follows the root is unlike prose: half a string, or a closer without its
     /// opener. Closers right behind the root do not count: they are just too many.
     pub(crate) fn is_strange_rest(&self, at: usize) -> bool {

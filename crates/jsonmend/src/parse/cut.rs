@@ -74,11 +74,17 @@ impl Parser<'_> {
         if self.status != Status::Cut && self.ends_with_closers(&reading, out) {
             return;
         }
+        let is_key = matches!(reading.expect, Expect::Member | Expect::Key);
+        if let Some(colon) = self.slice(open.start, half).find(':')
+            && is_key
+            && self.status != Status::Cut
+        {
+            self.close_at(&reading, open.start + colon, out);
+        }
         if self.status == Status::Stopped || reading.frames.is_empty() {
             return;
         }
         reading.cost += if self.status == Status::Cut { 1 } else { 3 };
-        let is_key = matches!(reading.expect, Expect::Member | Expect::Key);
         let member = reading.frames.last().map_or(half, |frame| frame.member);
         if is_key || self.policy.cut_string == AtCut::Drop {
             let kind = if is_key { Kind::TruncKey } else { Kind::TruncString };
@@ -95,10 +101,13 @@ impl Parser<'_> {
     /// quote before them.
     fn ends_with_closers(&self, reading: &Reading, out: &mut Vec<Reading>) -> bool {
         let Some(open) = reading.string else { return false };
-        if matches!(reading.expect, Expect::Member | Expect::Key) {
+        if matches!(reading.expect, Expect::Member | Expect::Key) || open.inner > 0 {
             return false;
         }
         let mut text = self.slice(open.start, self.bytes.len()).trim_end();
+        if text.contains('"') {
+            return false;
+        }
         for frame in &reading.frames {
             match text.strip_suffix(char::from(frame.closer())) {
                 Some(shorter) => text = shorter.trim_end(),
@@ -106,6 +115,8 @@ impl Parser<'_> {
             }
         }
         self.close_at(reading, open.start + text.len(), out);
+        // It may have ended at any mark before, too.
+        self.close_earlier(reading, open.start + text.len(), out);
         true
     }
 

@@ -27,6 +27,7 @@ impl Parser<'_> {
             b',' => {
                 let kind = if is_first { Kind::LeadingComma } else { Kind::DoubleComma };
                 reading.change(kind, at, at + 1, "");
+                reading.elide();
                 reading.at += 1;
                 out.push(reading);
             }
@@ -114,15 +115,15 @@ impl Parser<'_> {
             }
         };
         let text = self.slice(open.start, at);
-        if close != Close::Clean
-            && let Some(colon) = text.find([':', '='])
-        {
+        if let Some(colon) = text.find([':', '=']) {
             self.close_at(&reading, open.start + colon, out);
-            // Keys do not end in a colon.
-            reading.cost += cost::LOST_QUOTE;
+            // Keys neither end in a colon nor have lines.
+            if close != Close::Clean || text.trim_end().ends_with(':') || text.contains('\n') {
+                reading.cost += cost::LOST_QUOTE;
+            }
         }
         if close != Close::Never {
-            reading.close_string(width, out);
+            reading.close_string(self, width, out);
         }
     }
 

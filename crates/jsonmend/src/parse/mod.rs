@@ -94,8 +94,17 @@ pub(crate) struct Frame {
     pub(crate) movable: bool,
     /// Whether that holds for the last element.
     pub(crate) last_movable: bool,
+    /// Whether it held for the element before the last.
+    pub(crate) before_movable: bool,
     /// Whether anything in it was read whole.
     pub(crate) whole: bool,
+    /// Whether a comma stood in it where an element may be lost.
+    pub(crate) elided: bool,
+    /// Whether a container of the same kind was read in it.
+    pub(crate) has_twin: bool,
+    /// Whether a closer in it could be one too many, with what follows going one level deeper.
+    /// If there is a closer too many at the end, nobody can say which one it is.
+    pub(crate) mergeable: bool,
 }
 
 impl Frame {
@@ -139,6 +148,7 @@ impl Open {
             start,
             inner: 0,
             inches: false,
+            ends_early: false,
             mark: start,
             nested: 0,
             bad: false,
@@ -157,6 +167,8 @@ pub(crate) struct Open {
     pub(crate) inner: u32,
     /// Whether a quote inside follows a digit, as inches do.
     pub(crate) inches: bool,
+    /// Whether a quote inside stands before a mark that may follow a value.
+    pub(crate) ends_early: bool,
     /// Where the last quote inside was, or the start.
     pub(crate) mark: usize,
     /// Brackets opened in the text so far, less those closed.
@@ -184,6 +196,8 @@ pub(crate) struct Reading {
     /// Where the last value starts.
     pub(crate) value_start: usize,
     pub(crate) last: Last,
+    /// Whether the last value is a container in which a closer could be one too many.
+    pub(crate) last_mergeable: bool,
     /// Whether doubled quotes were seen: then they are this text's habit.
     pub(crate) doubles: bool,
     /// Everything from here on is dropped: the text was cut.
@@ -219,6 +233,7 @@ impl Reading {
             value_end: at,
             value_start: at,
             last: Last::None,
+            last_mergeable: false,
             doubles: false,
             dropped_from: None,
             cut: false,
@@ -243,7 +258,9 @@ impl Reading {
             Some(frame) => {
                 frame.items += 1;
                 frame.whole = true;
+                frame.mergeable |= frame.has_twin;
                 if last != Last::Container {
+                    frame.before_movable = frame.last_movable;
                     frame.last_movable = false;
                 }
                 self.expect = Expect::Next;

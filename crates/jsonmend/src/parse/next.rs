@@ -52,8 +52,11 @@ impl Parser<'_> {
         let has_line_end = self.slice(reading.value_end, at).contains('\n');
         let is_next = if frame.is_object() {
             match self.key_ahead(at) {
-                KeyAhead::Quoted | KeyAhead::Half => true,
-                KeyAhead::Bare => has_line_end || reading.last != Last::Bare,
+                KeyAhead::Quoted => self.byte(at) == Some(b'"') || at > reading.value_end,
+                KeyAhead::Half => true,
+                KeyAhead::Bare => {
+                    has_line_end || (reading.last != Last::Bare && at > reading.value_end)
+                }
                 // A key that lost its closing quote, perhaps.
                 KeyAhead::None => has_line_end && Quote::at(self.rest(at)).is_some(),
             }
@@ -64,10 +67,15 @@ impl Parser<'_> {
                 || self.is_scalar(at, end)
                 || (end > at && Quote::at(self.rest(end)).is_some())
         };
-        if !is_next {
+        let place = reading.value_end;
+        let is_word = reading.last == Last::Bare && !self.is_scalar(reading.value_start, place);
+        if !is_next || (is_word && !has_line_end) {
             return;
         }
-        let place = reading.value_end;
+        // `"""` may be an empty string and another, or quotes in a text.
+        if self.rest(reading.value_start).starts_with(b"\"\"\"") {
+            reading.doubted(Doubt::Always);
+        }
         reading.change(Kind::MissingComma, place, place, ",");
         reading.cost += if has_line_end { cost::LOST_COMMA_AT_LINE_END } else { cost::LOST_COMMA };
         reading.expect = if frame.is_object() { Expect::Key } else { Expect::Again };
@@ -99,12 +107,16 @@ impl Parser<'_> {
     }
 
     /// A closer, of the right kind or not.
-    fn closer(&self, reading: Reading, byte: u8, out: &mut Vec<Reading>) {
+    fn closer(&self, mut reading: Reading, byte: u8, out: &mut Vec<Reading>) {
         let at = reading.at;
-        let Some(frame) = reading.frames.last() else { return };
+        let Some(frame) = reading.frames.last().copied() else { return };
         if frame.closer() == byte {
             self.close_container(reading, out);
             return;
+        }
+        // The closer before it may be the one that is wrong.
+        if reading.last == Last::Container && reading.last_mergeable {
+            reading.doubted(Doubt::Always);
         }
         // It closes a container further out, and those inside lost theirs.
         let outer = reading.frames.iter().rposition(|frame| frame.closer() == byte);
@@ -118,7 +130,7 @@ impl Parser<'_> {
         }
         // It stands for the right one.
         let mut wrong = reading.clone();
-        wrong.change(Kind::WrongCloser, at, at + 1, closer_text(*frame));
+        wrong.change(Kind::WrongCloser, at, at + 1, closer_text(frame));
         wrong.cost += cost::WRONG_CLOSER;
         self.pop(wrong, at + 1, out);
         // It closes nothing.
@@ -162,7 +174,21 @@ impl Parser<'_> {
             parent.movable |= parent.last_movable;
         }
         reading.valued(Last::Container, end);
+        if let Some(parent) = reading.frames.last_mut()
+            && parent.is_object() == frame.is_object()
+        {
+            parent.has_twin = true;
+            parent.mergeable |= frame.mergeable;
+        }
+        if let Some(parent) = reading.frames.last_mut() {
+            parent.elided |= frame.elided;
+        }
+        reading.last_mergeable = frame.mergeable;
         reading.value_start = frame.start;
+        let is_too_many = matches!(self.byte(self.peek(end)), Some(b'}' | b']'));
+        if reading.expect == Expect::Done && frame.mergeable && is_too_many {
+            reading.doubted(Doubt::Always);
+        }
         if reading.expect == Expect::Done && self.is_strange_rest(end) {
             reading.cost += cost::STRANGE_REST;
             reading.doubted(Doubt::Always);
@@ -186,6 +212,7 @@ impl Parser<'_> {
         base.at = base.comma;
         if let Some(frame) = base.frames.last_mut() {
             frame.items -= 1;
+            frame.last_movable = frame.before_movable;
         }
         if base.comma >= key || self.byte(base.comma) != Some(b',') {
             return;
@@ -201,6 +228,13 @@ impl Parser<'_> {
 }
 
 impl Reading {
+    /// An element or member may be lost where a comma stands.
+    pub(super) fn elide(&mut self) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.elided = true;
+        }
+    }
+
     /// Closes the innermost container where its last value ended.
     pub(super) fn lose_closer(&mut self) {
         let Some(frame) = self.frames.pop() else { return };
@@ -210,7 +244,10 @@ impl Reading {
         // If it could as well have stood elsewhere, the text does not say where.
         let parent = self.frames.last().copied();
         let is_twin = |parent: Frame| parent.is_object() == frame.is_object();
-        if frame.last_movable || parent.is_some_and(|parent| is_twin(parent) && frame.items > 1) {
+        if frame.elided
+            || frame.last_movable
+            || parent.is_some_and(|parent| is_twin(parent) && frame.items > 1)
+        {
             self.doubted(Doubt::Always);
         }
         if let Some(parent) = self.frames.last_mut() {

@@ -5,10 +5,12 @@ use super::quote::Quote;
 use super::{Doubt, Expect, Last, Open, Parser, Reading, cost};
 use crate::edit::Kind;
 use crate::lex::escape::{self, Escape};
-use crate::lex::plain;
+use crate::lex::{number, plain};
 
 /// How far back a quote is looked for that was lost inside a string.
-const WINDOW: usize = 4096;
+const WINDOW: usize = 2048;
+/// How many marks are looked at from either end of it.
+const MARKS: usize = 12;
 
 impl Parser<'_> {
     /// Reads on inside a string up to a decision.
@@ -38,6 +40,10 @@ impl Parser<'_> {
                 reading.at = at;
                 reading.string = Some(open);
                 self.at_quote(reading, width, out);
+                return;
+            }
+            if byte == b'"' && open.quote == Quote::Doubled {
+                // The text does not double its quotes after all.
                 return;
             }
             if byte == b'"' {
@@ -150,7 +156,7 @@ impl Parser<'_> {
         let close = self.ends_value(&reading.frames, at + width);
         if reading.frames.is_empty() {
             // A string at the root ends at its first quote.
-            reading.close_string(width, out);
+            reading.close_string(self, width, out);
             return;
         }
         if close != Close::Clean && open.inner == 0 {
@@ -160,8 +166,20 @@ impl Parser<'_> {
             self.keep_quote(reading.clone(), close, width, out);
         }
         if close != Close::Never {
-            reading.close_string(width, out);
+            let mut reading = reading;
+            if open.inner > 0 && close == Close::Fair {
+                // Quotes inside, and something else lost behind: too much to be sure.
+                reading.doubted(Doubt::Always);
+            }
+            reading.close_string(self, width, out);
         }
+    }
+
+    /// `, word"`: an element that lost its opening quote, or text that goes on.
+    fn is_half_quoted_after_comma(&self, comma: usize) -> bool {
+        let at = self.peek(comma + 1);
+        let end = self.name_end(at);
+        self.byte(comma) == Some(b',') && end > at && self.byte(end) == Some(b'"')
     }
 
     /// The quote is part of the text.
@@ -182,9 +200,7 @@ impl Parser<'_> {
         let closed = i32::try_from(count(['}', ']'])).unwrap_or(i32::MAX);
         open.nested = open.nested.saturating_add(opened).saturating_sub(closed);
         // Nothing but structure between two quotes: more likely that is what it is.
-        let is_structure = open.inner > 1
-            && between.chars().all(|letter| " \t\r\n,:[]{}".contains(letter))
-            && between.contains([',', '[', ']', '{', '}']);
+        let is_structure = open.inner > 1 && is_structure(between);
         open.mark = at + width;
         let is_nested = open.nested > 0;
         let mut price = match open.inner {
@@ -198,12 +214,19 @@ impl Parser<'_> {
         let looks_like_key = self.byte(next) == Some(b':');
         let looks_like_end =
             close == Close::Fair && matches!(self.byte(next), Some(b',' | b'}' | b']' | b'"'));
-        if (looks_like_key || looks_like_end) && !is_nested {
+        let is_half_next = looks_like_end && self.is_half_quoted_after_comma(next);
+        if (looks_like_key || (looks_like_end && !is_half_next)) && !is_nested {
             price += cost::UNLIKELY_INNER;
         }
+        open.ends_early |= matches!(self.byte(next), Some(b',' | b'}' | b']')) && !is_nested;
         let quote = open.quote;
         reading.cost += price;
-        if is_structure {
+        // An opening quote behind a mark, after another one: likelier a value than text.
+        let text = self.slice(open.start, at).trim_end();
+        let is_behind_mark = open.inner > 1 && !is_nested && text.ends_with([':', ',', '[', '{']);
+        let in_array = reading.frames.last().is_some_and(|frame| !frame.is_object());
+        // A key in an array shows that the containers are not what they seem.
+        if is_structure || is_behind_mark || (looks_like_key && !is_nested && in_array) {
             reading.doubted(Doubt::Always);
         }
         reading.at = at + width;
@@ -221,20 +244,25 @@ impl Parser<'_> {
     }
 
     /// The string lost its closing quote somewhere before this mark, which opens the next one.
-    fn close_earlier(&self, reading: &Reading, at: usize, out: &mut Vec<Reading>) {
+    pub(super) fn close_earlier(&self, reading: &Reading, at: usize, out: &mut Vec<Reading>) {
         let Some(open) = reading.string else { return };
         let from = open.start.max(at.saturating_sub(WINDOW));
-        let is_mark = |place: &usize| {
-            matches!(self.byte(*place), Some(b',' | b'}' | b']'))
-                || matches!(self.byte(*place), Some(b'\n'))
-        };
-        let places = (from..at).rev().filter(is_mark).take(8);
-        let fitting = places.filter(|place| {
+        let is_mark = |place: &usize| matches!(self.byte(*place), Some(b',' | b'}' | b']' | b'\n'));
+        let mut places: Vec<usize> = (from..at).filter(is_mark).collect();
+        // The first and the last marks are the likely ones.
+        if places.len() > 2 * MARKS {
+            places.drain(MARKS..places.len() - MARKS);
+        }
+        places.retain(|place| {
             self.ends_value(&reading.frames, *place) == Close::Clean
-                && !self.raw.get(open.start..*place).unwrap_or_default().trim().is_empty()
+                && !self.slice(open.start, *place).trim().is_empty()
         });
-        for place in fitting.take(3) {
-            self.close_at(reading, place, out);
+        // Each fits as well as the others, so two of them show that as well as all.
+        if let Some(first) = places.first() {
+            self.close_at(reading, *first, out);
+        }
+        if let [_, .., last] = places.as_slice() {
+            self.close_at(reading, *last, out);
         }
         // An empty string that lost one of its quotes.
         let is_empty = self.ends_value(&reading.frames, open.start) == Close::Clean;
@@ -253,6 +281,17 @@ impl Parser<'_> {
         let place = open.start + text.len();
         early.change(Kind::MissingCloseQuote, place, place, "\"");
         early.cost += cost::LOST_QUOTE;
+        let is_key = matches!(early.expect, Expect::Member | Expect::Key);
+        if is_key && text.contains(['\n', '"', '\'']) {
+            early.doubted(Doubt::Always);
+        }
+        // A comma before a closer is likelier text than a trailing one.
+        let mark = self.peek(place);
+        if self.byte(mark) == Some(b',')
+            && matches!(self.byte(self.peek(mark + 1)), Some(b',' | b'}' | b']'))
+        {
+            early.doubted(Doubt::Always);
+        }
         early.string_read(place);
         out.push(early);
     }
@@ -260,11 +299,18 @@ impl Parser<'_> {
 
 impl Reading {
     /// The string ends at this mark.
-    pub(super) fn close_string(mut self, width: usize, out: &mut Vec<Self>) {
+    pub(super) fn close_string(mut self, parser: &Parser<'_>, width: usize, out: &mut Vec<Self>) {
         let at = self.at;
         let Some(open) = self.string.take() else { return };
+        if open.inner > 0 && is_structure(parser.slice(open.mark, at)) {
+            self.doubted(Doubt::Always);
+        }
         if let Some(kind) = open.quote.kind() {
             self.change(kind, at, at + width, "\"");
+            // Opened in one way and closed in another.
+            if matches!(open.quote, Quote::Smart | Quote::Wide) && width == 1 {
+                self.doubted(Doubt::Always);
+            }
         }
         settle(&mut self, open);
         if open.quote == Quote::Doubled {
@@ -297,12 +343,25 @@ impl Reading {
 
 /// What a whole string leaves behind: doubts about its escapes, and about an odd quote.
 pub(super) fn settle(reading: &mut Reading, open: Open) {
-    if open.bad && open.doubtful {
+    // One quote inside that may as well have ended the text.
+    let is_early = open.inner % 2 == 1 && open.ends_early;
+    if is_early || (open.bad && open.doubtful) {
         reading.doubted(Doubt::Always);
     }
     if open.inner % 2 == 1 && !open.inches && open.quote == Quote::Double {
         reading.cost += 1;
     }
+}
+
+/// Says whether the text is marks, numbers and literals only, with a mark among them.
+fn is_structure(text: &str) -> bool {
+    let is_mark = |letter: char| matches!(letter, ',' | '[' | ']' | '{' | '}');
+    text.contains(is_mark)
+        && text
+            .split(|letter: char| is_mark(letter) || letter == ':' || letter.is_whitespace())
+            .all(|word| {
+                matches!(word, "" | "true" | "false" | "null") || number::is_number(word.as_bytes())
+            })
 }
 
 /// The backslash is text.

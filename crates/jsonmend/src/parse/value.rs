@@ -19,6 +19,7 @@ impl Parser<'_> {
             b',' if matches!(reading.expect, Expect::Element | Expect::Again) => {
                 // An element may have stood there.
                 reading.change(Kind::ElidedItem, at, at + 1, "");
+                reading.elide();
                 reading.at += 1;
                 out.push(reading);
             }
@@ -90,7 +91,11 @@ impl Parser<'_> {
             start,
             movable: false,
             last_movable: false,
+            before_movable: false,
             whole: false,
+            elided: false,
+            has_twin: false,
+            mergeable: false,
         });
         reading.at += width;
         reading.expect = if shape == Shape::Object { Expect::Member } else { Expect::Element };

@@ -1,0 +1,291 @@
+//! One known damage on valid JSON gives the original or a refusal, never a third value.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
+
+mod generate;
+
+use std::collections::BTreeMap;
+
+use generate::json;
+use jsonmend::{Mender, Outcome, Policy, Status};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, TestRng, TestRunner};
+use serde_json::Value;
+
+/// A token of strict JSON: its first byte and its span.
+#[derive(Clone, Copy, Debug)]
+struct Token {
+    mark: u8,
+    start: usize,
+    end: usize,
+    is_key: bool,
+}
+
+fn tokens(text: &str) -> Vec<Token> {
+    let bytes = text.as_bytes();
+    let mut tokens: Vec<Token> = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let start = at;
+        let mark = bytes[at];
+        match mark {
+            b'"' => {
+                at += 1;
+                while bytes[at] != b'"' {
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+                at += 1;
+            }
+            b'{' | b'}' | b'[' | b']' | b',' | b':' => at += 1,
+            b' ' | b'\n' => {
+                at += 1;
+                continue;
+            }
+            _ => {
+                while at < bytes.len() && !b",]} \n".contains(&bytes[at]) {
+                    at += 1;
+                }
+            }
+        }
+        if mark == b':' {
+            tokens.last_mut().unwrap().is_key = true;
+        }
+        tokens.push(Token { mark, start, end: at, is_key: false });
+    }
+    tokens
+}
+
+/// All texts that one damage of this kind makes of a text.
+fn is_plain(text: &str) -> bool {
+    text.contains(char::is_alphanumeric)
+        && text.chars().all(|letter| letter.is_alphanumeric() || letter == ' ')
+}
+
+fn damaged(kind: &str, text: &str) -> Vec<(String, Option<String>)> {
+    if kind == "inner quote lost its escape" {
+        // The original is the text with one quote more.
+        return tokens(text)
+            .iter()
+            .filter(|token| token.mark == b'"' && !token.is_key && token.end - token.start > 4)
+            .filter_map(|token| {
+                let middle = (token.start + 2..token.end - 1)
+                    .find(|at| text.is_char_boundary(*at) && !text[..*at].ends_with('\\'))?;
+                let (before, behind) = text.split_at(middle);
+                Some((format!("{before}\"{behind}"), Some(format!("{before}\\\"{behind}"))))
+            })
+            .collect();
+    }
+    simply_damaged(kind, text).into_iter().map(|raw| (raw, None)).collect()
+}
+
+fn simply_damaged(kind: &str, text: &str) -> Vec<String> {
+    let all = tokens(text);
+    let replace =
+        |start: usize, end: usize, with: &str| format!("{}{with}{}", &text[..start], &text[end..]);
+    let each = |pick: &dyn Fn(&Token) -> bool, make: &dyn Fn(&Token) -> String| -> Vec<String> {
+        all.iter().filter(|token| pick(token)).map(make).collect()
+    };
+    let whole = |pick: &dyn Fn(&Token) -> Option<String>| -> Vec<String> {
+        let mut out = String::new();
+        let mut kept = 0;
+        for token in &all {
+            if let Some(with) = pick(token) {
+                out.push_str(&text[kept..token.start]);
+                out.push_str(&with);
+                kept = token.end;
+            }
+        }
+        out.push_str(&text[kept..]);
+        vec![out]
+    };
+    let inside = |token: &Token| text[token.start + 1..token.end - 1].to_owned();
+    let is_closer = |token: &Token| matches!(token.mark, b'}' | b']');
+    let is_string = |token: &Token| token.mark == b'"';
+    match kind {
+        "comma lost" => each(&|t| t.mark == b',', &|t| replace(t.start, t.end, "")),
+        "comma lost, space left" => each(&|t| t.mark == b',', &|t| replace(t.start, t.end, " ")),
+        "colon lost" => each(&|t| t.mark == b':', &|t| replace(t.start, t.end, "")),
+        "closer lost" => each(&is_closer, &|t| replace(t.start, t.end, "")),
+        "closer wrong" => {
+            each(&is_closer, &|t| replace(t.start, t.end, if t.mark == b'}' { "]" } else { "}" }))
+        }
+        "closer twice" => {
+            each(&is_closer, &|t| replace(t.start, t.end, if t.mark == b'}' { "}}" } else { "]]" }))
+        }
+        "comma twice" => each(&|t| t.mark == b',', &|t| replace(t.start, t.end, ",,")),
+        "comma trailing" => {
+            each(&is_closer, &|t| replace(t.start, t.end, if t.mark == b'}' { ",}" } else { ",]" }))
+        }
+        "semicolon" => each(&|t| t.mark == b',', &|t| replace(t.start, t.end, ";")),
+        "equals sign" => each(&|t| t.mark == b':', &|t| replace(t.start, t.end, " =")),
+        "open quote lost" => each(&is_string, &|t| replace(t.start, t.start + 1, "")),
+        "close quote lost" => each(&is_string, &|t| replace(t.end - 1, t.end, "")),
+        // Text with marks in it is several values once its quotes are gone.
+        "quotes lost" => each(&|t| is_string(t) && is_plain(&inside(t)), &|t| {
+            replace(t.start, t.end, &inside(t))
+        }),
+        "inner quotes raw" => whole(&|t| {
+            (is_string(t) && inside(t).contains("\\\""))
+                .then(|| text[t.start..t.end].replace("\\\"", "\""))
+        }),
+        "line breaks raw" => whole(&|t| {
+            (is_string(t) && inside(t).contains("\\n") && !inside(t).contains("\\\\"))
+                .then(|| text[t.start..t.end].replace("\\n", "\n"))
+        }),
+        "single quotes" => whole(&|t| {
+            is_string(t).then(|| {
+                let strict: String = serde_json::from_str(&text[t.start..t.end]).unwrap();
+                let text = strict
+                    .replace('\\', "\\\\")
+                    .replace('\'', "\\'")
+                    .replace('\n', "\\n")
+                    .replace('\t', "\\t");
+                format!("'{text}'")
+            })
+        }),
+        "single quotes, none escaped" => {
+            whole(&|t| is_string(t).then(|| format!("'{}'", inside(t).replace("\\\"", "\""))))
+        }
+        "smart quotes" => whole(&|t| is_string(t).then(|| format!("“{}”", inside(t)))),
+        "keys bare" => whole(&|t| t.is_key.then(|| inside(t))),
+        "python words" => whole(&|t| match &text[t.start..t.end] {
+            "true" => Some("True".to_owned()),
+            "false" => Some("False".to_owned()),
+            "null" => Some("None".to_owned()),
+            _ => None,
+        }),
+        "comment" => each(&|t| t.mark == b',', &|t| replace(t.end, t.end, " // so, \"it\": is\n")),
+        "fence" => vec![format!("Sure:\n```json\n{text}\n```\nDone.")],
+        "prose" => vec![format!("The result is {text} as asked.")],
+        "cut" => (1..text.len())
+            .filter(|at| text.is_char_boundary(*at))
+            .map(|at| text[..at].to_owned())
+            .collect(),
+        _ => panic!("{kind}"),
+    }
+}
+
+const KINDS: [&str; 25] = [
+    "comma lost",
+    "comma lost, space left",
+    "colon lost",
+    "closer lost",
+    "closer wrong",
+    "closer twice",
+    "comma twice",
+    "comma trailing",
+    "semicolon",
+    "equals sign",
+    "open quote lost",
+    "close quote lost",
+    "quotes lost",
+    "inner quotes raw",
+    "inner quote lost its escape",
+    "line breaks raw",
+    "single quotes",
+    "single quotes, none escaped",
+    "smart quotes",
+    "keys bare",
+    "python words",
+    "comment",
+    "fence",
+    "prose",
+    "cut",
+];
+
+#[derive(Default)]
+struct Rate {
+    original: usize,
+    partial: usize,
+    refused: usize,
+    third: usize,
+}
+
+fn trimmed(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::from(text.trim()),
+        Value::Array(items) => items.iter().map(trimmed).collect(),
+        Value::Object(members) => {
+            members.iter().map(|(key, value)| (key.clone(), trimmed(value))).collect()
+        }
+        other => other.clone(),
+    }
+}
+
+/// Says whether a cut document is what the whole one has up to some point.
+fn is_part_of(part: &Value, whole: &Value) -> bool {
+    match (part, whole) {
+        (Value::Array(part), Value::Array(whole)) => {
+            part.len() <= whole.len() && part.iter().zip(whole).all(|(a, b)| is_part_of(a, b))
+        }
+        (Value::Object(part), Value::Object(whole)) => part
+            .iter()
+            .all(|(key, value)| whole.get(key).is_some_and(|whole| is_part_of(value, whole))),
+        (Value::String(part), Value::String(whole)) => whole.starts_with(part.as_str()),
+        _ => part == whole,
+    }
+}
+
+fn judge(kind: &str, rate: &mut Rate, outcome: &Outcome, raw: &str, original: &Value) -> bool {
+    let Some(document) = outcome.document() else {
+        rate.refused += 1;
+        return true;
+    };
+    let value = document.root(raw).unwrap().to_value();
+    let is_partial = matches!(outcome, Outcome::Partial(_));
+    // White space next to a quote that was lost is lost with it.
+    if value == *original || (kind.contains("quote") && trimmed(&value) == trimmed(original)) {
+        rate.original += 1;
+    } else if is_partial && is_part_of(&value, original) {
+        rate.partial += 1;
+    } else {
+        rate.third += 1;
+        return false;
+    }
+    true
+}
+
+#[test]
+fn one_damage_gives_the_original_or_a_refusal() {
+    let cases = std::env::var("JSONMEND_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300);
+    let seed = std::env::var("JSONMEND_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(7_u8);
+    let rng = TestRng::from_seed(proptest::test_runner::RngAlgorithm::ChaCha, &[seed; 32]);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    let mut rates: BTreeMap<&str, Rate> = BTreeMap::new();
+    let mut thirds = Vec::new();
+    for number in 0..cases {
+        let tree = json().new_tree(&mut runner).unwrap().current();
+        let text = if number % 2 == 0 {
+            generate::compact(&tree)
+        } else {
+            serde_json::to_string_pretty(&tree).unwrap()
+        };
+        for kind in KINDS {
+            for (raw, original) in damaged(kind, &text) {
+                let tree =
+                    original.map_or(tree.clone(), |text| serde_json::from_str(&text).unwrap());
+                if raw == text || serde_json::from_str::<Value>(&raw).is_ok() {
+                    continue;
+                }
+                let status = if kind == "cut" { Status::Cut } else { Status::Stopped };
+                let outcome = Mender::new(Policy::standard()).mend(&raw, status);
+                if !judge(kind, rates.entry(kind).or_default(), &outcome, &raw, &tree) {
+                    let value = outcome.document().unwrap().root(&raw).unwrap().to_value();
+                    let kinds: Vec<_> = outcome.document().unwrap().kinds().collect();
+                    thirds.push((kind, raw.clone(), value, tree.clone(), kinds));
+                }
+            }
+        }
+    }
+    println!("{:<28} {:>8} {:>8} {:>8} {:>6}", "damage", "original", "partial", "refused", "third");
+    for (kind, rate) in &rates {
+        println!(
+            "{kind:<28} {:>8} {:>8} {:>8} {:>6}",
+            rate.original, rate.partial, rate.refused, rate.third
+        );
+    }
+    for (kind, raw, value, tree, kinds) in thirds.iter().take(40) {
+        println!("{kind}: {raw}\n   gave {value} {kinds:?}\n   was  {tree}");
+    }
+    assert!(thirds.is_empty(), "{} third values", thirds.len());
+}
