@@ -10,8 +10,11 @@
 //! the same time. Readings that meet in the same state are one from there on: the cheaper stays,
 //! and the other is kept as its rival if it was nearly as cheap.
 
-use crate::edit::{Change, spliced};
+mod trail;
+
+use crate::edit::Change;
 use crate::parse::{Doubt, Expect, Parser, Reading, Rival, cost};
+use trail::Trail;
 
 /// Readings alive at the same time.
 const WIDTH: usize = 12;
@@ -46,7 +49,7 @@ pub(crate) struct Explored {
 pub(crate) fn explore(parser: &Parser<'_>, start: Reading) -> Explored {
     let mut beam = Beam { reached: start.at, ..Beam::default() };
     let mut budget = (parser.bytes.len() - start.at).saturating_mul(WIDTH) + 1024;
-    beam.live.push(start);
+    beam.add(parser, start);
     let mut next = Vec::new();
     while let Some(reading) = beam.furthest_behind() {
         beam.reached = beam.reached.max(reading.at);
@@ -55,10 +58,8 @@ pub(crate) fn explore(parser: &Parser<'_>, start: Reading) -> Explored {
             beam.add(parser, reading);
         }
         beam.prune();
-        beam.flush();
         budget = budget.saturating_sub(1);
-        let limit = parser.policy.limits.edits;
-        if budget == 0 || beam.settled.len() > limit {
+        if budget == 0 || beam.has_too_many(parser.policy.limits.edits) {
             return Explored { too_many: true, reached: beam.reached, ..Explored::default() };
         }
     }
@@ -69,8 +70,7 @@ pub(crate) fn explore(parser: &Parser<'_>, start: Reading) -> Explored {
 struct Beam {
     live: Vec<Reading>,
     done: Vec<Reading>,
-    /// Changes that all readings share.
-    settled: Vec<Change>,
+    trail: Trail,
     reached: usize,
     crowded: bool,
 }
@@ -85,7 +85,8 @@ impl Beam {
         Some(self.live.swap_remove(first))
     }
 
-    fn add(&mut self, parser: &Parser<'_>, reading: Reading) {
+    fn add(&mut self, parser: &Parser<'_>, mut reading: Reading) {
+        self.trail.take(&mut reading);
         if reading.expect == Expect::Done && reading.string.is_none() {
             self.done.push(reading);
             return;
@@ -97,35 +98,23 @@ impl Beam {
         let met = self.live.swap_remove(place);
         let is_met_better = (met.cost, met.doubt) <= (reading.cost, reading.doubt);
         let (mut kept, left) = if is_met_better { (met, reading) } else { (reading, met) };
-        let is_near = left.cost - kept.cost <= cost::MARGIN;
-        if is_near && !is_same_text(parser, &kept.changes, &left.changes) {
-            let replaced = kept.changes.len();
-            let from = self.settled.len();
-            kept.rivals.push(Rival {
-                from,
-                replaced,
-                changes: left.changes.clone(),
-                doubt: left.doubt,
-                dearer: left.cost - kept.cost,
-            });
-            self.inherit(&mut kept, &left);
+        let dearer = left.cost - kept.cost;
+        if dearer <= cost::MARGIN && !self.trail.is_same_text(parser, kept.tail, left.tail) {
+            let turn = (kept.tail, left.tail);
+            kept.rivals.push(Rival { turns: vec![turn], doubt: left.doubt, dearer });
+            // What rivalled the reading left behind rivals the one kept, too.
+            for rival in left.rivals.iter().filter(|rival| rival.dearer + dearer <= cost::MARGIN) {
+                let mut turns = vec![turn];
+                turns.extend(&rival.turns);
+                let dearer = rival.dearer + dearer;
+                kept.rivals.push(Rival { turns, doubt: rival.doubt, dearer });
+            }
+            if kept.rivals.len() > MAX_RIVALS {
+                self.crowded = true;
+                kept.rivals.truncate(MAX_RIVALS);
+            }
         }
         self.live.push(kept);
-    }
-
-    /// Rivals that only the reading left behind had are rivals of the one kept, too.
-    fn inherit(&self, kept: &mut Reading, left: &Reading) {
-        let from = self.settled.len();
-        for rival in left.rivals.iter().filter(|rival| rival.from >= from) {
-            let skip = rival.from - from;
-            let mut changes = left.changes.get(..skip).unwrap_or_default().to_vec();
-            changes.extend(rival.changes.iter().cloned());
-            let behind = left.changes.get(skip + rival.replaced..).unwrap_or_default();
-            changes.extend(behind.iter().cloned());
-            let replaced = kept.changes.len();
-            let dearer = rival.dearer + left.cost - kept.cost;
-            kept.rivals.push(Rival { from, replaced, changes, doubt: rival.doubt, dearer });
-        }
     }
 
     fn prune(&mut self) {
@@ -143,36 +132,25 @@ impl Beam {
         }
     }
 
-    /// With one reading left, its changes are settled, but for those that a look back may undo.
-    fn flush(&mut self) {
-        let ([reading], true) = (self.live.as_mut_slice(), self.done.is_empty()) else { return };
-        let horizon = reading.comma.min(reading.value_start);
-        let sure = reading.changes.iter().take_while(|change| change.end <= horizon).count();
-        // Rivals speak of places in the list, which stay right: changes move in order.
-        self.settled.extend(reading.changes.drain(..sure));
-        if reading.rivals.len() > MAX_RIVALS {
-            self.crowded = true;
-            reading.rivals.truncate(MAX_RIVALS);
+    fn has_too_many(&self, limit: usize) -> bool {
+        match self.live.as_slice() {
+            [reading] => self.trail.depth(reading.tail) > limit,
+            _ => false,
         }
     }
 
     fn finish(mut self) -> Explored {
-        self.done.sort_by_key(|reading| reading.cost);
+        self.done.sort_by_key(|reading| (reading.cost, reading.doubt));
         let best = self.done.first().map_or(0, |reading| reading.cost);
         let mut readings = Vec::new();
         for reading in &self.done {
-            if reading.cost > best + cost::MARGIN {
+            if reading.cost > best + cost::MARGIN || readings.len() > MAX_RIVALS {
                 break;
             }
-            let mut all = self.settled.clone();
-            all.extend(reading.changes.iter().cloned());
-            readings.push(ended(reading, all.clone(), reading.doubt));
+            readings.push(ended(reading, self.trail.back(reading.tail, &[]), reading.doubt));
             for rival in &reading.rivals {
-                let mut other = all.get(..rival.from).unwrap_or_default().to_vec();
-                other.extend(rival.changes.iter().cloned());
-                let behind = all.get(rival.from + rival.replaced..).unwrap_or_default();
-                other.extend(behind.iter().cloned());
-                let mut other = ended(reading, other, rival.doubt.max(reading.doubt));
+                let changes = self.trail.back(reading.tail, &rival.turns);
+                let mut other = ended(reading, changes, rival.doubt.max(reading.doubt));
                 other.cost += rival.dearer;
                 readings.push(other);
             }
@@ -190,20 +168,4 @@ fn ended(reading: &Reading, mut changes: Vec<Change>, doubt: Doubt) -> Ended {
     }
     changes.sort_by_key(|change| (change.start, change.end));
     Ended { changes, cost: reading.cost, doubt, end: reading.at, cut: reading.cut }
-}
-
-/// Says whether two lists of changes come to the same text.
-fn is_same_text(parser: &Parser<'_>, one: &[Change], two: &[Change]) -> bool {
-    let start = one.iter().chain(two).map(|change| change.start).min().unwrap_or(0);
-    let end = one.iter().chain(two).map(|change| change.end).max().unwrap_or(0);
-    let text = |changes: &[Change]| {
-        let mut changes = changes.to_vec();
-        changes.sort_by_key(|change| (change.start, change.end));
-        for change in &mut changes {
-            change.start -= start;
-            change.end -= start;
-        }
-        spliced(parser.slice(start, end), &changes)
-    };
-    text(one) == text(two)
 }

@@ -96,16 +96,20 @@ fn judge_by_policy(mender: &Mender<'_>, document: Document) -> Outcome {
     }
 }
 
-/// Changes and then deletions in the text they make, as changes of the raw text.
+/// Changes and then deletions in the text they make, as changes of the raw text. Both are in
+/// order, so one walk over both is enough.
 fn composed(changes: &[Change], drops: Vec<Change>) -> Vec<Change> {
-    let mut all = changes.to_vec();
+    let mut all: Vec<Change> = Vec::with_capacity(changes.len() + drops.len());
+    let mut walk = Walk { changes, next: 0, shift: 0 };
     for drop in drops {
-        let start = raw_offset(changes, drop.start, Edge::Start);
-        let end = raw_offset(changes, drop.end, Edge::End);
-        all.retain(|change| change.end <= start || change.start >= end);
+        let start = walk.raw_offset(drop.start, Edge::Start, &mut all);
+        let kept = all.len();
+        let end = walk.raw_offset(drop.end, Edge::End, &mut all);
+        // What was changed inside is left out with it.
+        all.truncate(kept);
         all.push(Change { start, end, ..drop });
     }
-    all.sort_by_key(|change| (change.start, change.end));
+    all.extend(changes.get(walk.next..).unwrap_or_default().iter().cloned());
     all
 }
 
@@ -115,20 +119,35 @@ enum Edge {
     End,
 }
 
-/// The raw offset of an offset in the mended text. Inside what a change put there, it is that
-/// change's start or end.
-fn raw_offset(changes: &[Change], offset: usize, edge: Edge) -> usize {
-    let mut shift = 0_isize;
-    for change in changes {
-        let now = change.start.saturating_add_signed(shift);
-        let after = now + change.after.len();
-        if offset < now || (offset == now && edge == Edge::Start) {
-            break;
+struct Walk<'c> {
+    changes: &'c [Change],
+    next: usize,
+    shift: isize,
+}
+
+impl Walk<'_> {
+    /// The raw offset of an offset in the mended text; passed changes go to `all`. Inside what a
+    /// change put there, it is that change's start or end.
+    fn raw_offset(&mut self, offset: usize, edge: Edge, all: &mut Vec<Change>) -> usize {
+        while let Some(change) = self.changes.get(self.next) {
+            let now = change.start.saturating_add_signed(self.shift);
+            let after = now + change.after.len();
+            if offset < now || (offset == now && edge == Edge::Start) {
+                break;
+            }
+            let is_inside = offset < after;
+            if is_inside && edge == Edge::Start {
+                // The change goes with what is dropped.
+                return change.start;
+            }
+            self.shift += change.after.len().cast_signed();
+            self.shift -= (change.end - change.start).cast_signed();
+            self.next += 1;
+            all.push(change.clone());
+            if is_inside {
+                return change.end;
+            }
         }
-        if offset < after {
-            return if edge == Edge::Start { change.start } else { change.end };
-        }
-        shift += change.after.len().cast_signed() - (change.end - change.start).cast_signed();
+        offset.saturating_add_signed(-self.shift)
     }
-    offset.saturating_add_signed(-shift)
 }

@@ -128,7 +128,7 @@ impl Parser<'_> {
         let is_end = self.ends_value(&reading.frames, quote + 1) == Close::Clean;
         let is_odd = inside
             .starts_with(|first: char| !first.is_alphanumeric() && !"-+$(<#@".contains(first))
-            || reading.changes.last().is_some_and(|change| change.kind == Kind::WrongColon);
+            || reading.last_change.is_some_and(|(kind, _)| kind == Kind::WrongColon);
         if is_odd {
             return;
         }

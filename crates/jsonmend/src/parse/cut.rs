@@ -169,7 +169,7 @@ impl Parser<'_> {
         }
         let end = self.bytes.len();
         reading.dropped_from = Some(from);
-        reading.changes.retain(|change| change.end <= from);
+        reading.take_back(from);
         reading.change(stump.kind, from, end, tail);
         reading.frames.clear();
         reading.string = None;

@@ -82,6 +82,7 @@ pub(crate) enum Shape {
 
 /// An open container.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one fact of its own, noted on the way")]
 pub(crate) struct Frame {
     pub(crate) shape: Shape,
     pub(crate) items: u32,
@@ -159,6 +160,7 @@ impl Open {
 
 /// A string being read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one fact of its own, noted on the way")]
 pub(crate) struct Open {
     pub(crate) quote: Quote,
     /// The offset of its inside.
@@ -186,7 +188,7 @@ pub(crate) struct Reading {
     pub(crate) frames: Vec<Frame>,
     pub(crate) string: Option<Open>,
     pub(crate) cost: u32,
-    /// Changes since the readings parted.
+    /// Changes that are not on the trail yet.
     pub(crate) changes: Vec<Change>,
     pub(crate) doubt: Doubt,
     /// Where the last comma stands; meaningful right behind one.
@@ -206,14 +208,19 @@ pub(crate) struct Reading {
     pub(crate) cut: bool,
     /// Other ways to this point, nearly as likely.
     pub(crate) rivals: Vec<Rival>,
+    /// The last of the changes that are on the trail already.
+    pub(crate) tail: u32,
+    /// Changes on the trail that end behind this offset are taken back.
+    pub(crate) undo: Option<usize>,
+    /// Kind and end of the last change made.
+    pub(crate) last_change: Option<(Kind, usize)>,
 }
 
-/// Another way to the same point: these changes in place of `replaced` ones from `from` on.
+/// Another way to the same point: walking back the trail, at the first place of each pair go on
+/// from the second.
 #[derive(Clone, Debug)]
 pub(crate) struct Rival {
-    pub(crate) from: usize,
-    pub(crate) replaced: usize,
-    pub(crate) changes: Vec<Change>,
+    pub(crate) turns: Vec<(u32, u32)>,
     pub(crate) doubt: Doubt,
     /// By how much its cost is above the other's.
     pub(crate) dearer: u32,
@@ -238,11 +245,21 @@ impl Reading {
             dropped_from: None,
             cut: false,
             rivals: Vec::new(),
+            tail: 0,
+            undo: None,
+            last_change: None,
         }
     }
 
     pub(crate) fn change(&mut self, kind: Kind, start: usize, end: usize, after: impl Into<Text>) {
+        self.last_change = Some((kind, end));
         self.changes.push(Change::new(kind, start..end, after));
+    }
+
+    /// Takes back all changes that end behind `offset`.
+    pub(crate) fn take_back(&mut self, offset: usize) {
+        self.changes.retain(|change| change.end <= offset);
+        self.undo = Some(self.undo.map_or(offset, |undo| undo.min(offset)));
     }
 
     pub(crate) fn doubted(&mut self, doubt: Doubt) {

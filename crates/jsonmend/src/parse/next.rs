@@ -96,7 +96,7 @@ impl Parser<'_> {
         };
         // Only plain strings are joined: what an escape or a change does across the seam is
         // not worth a rule.
-        if reading.changes.last().is_some_and(|change| change.end > reading.value_end - 1) {
+        if reading.last_change.is_some_and(|(_, end)| end > reading.value_end - 1) {
             return;
         }
         let seam = reading.value_end - 1;
@@ -206,7 +206,7 @@ impl Parser<'_> {
         // Go back before the key: the array ends with the element before it.
         let mut base = reading.clone();
         let key = base.value_start;
-        base.changes.retain(|change| change.end <= base.comma);
+        base.take_back(base.comma);
         let before = self.slice(0, base.comma).trim_end();
         base.value_end = before.len();
         base.at = base.comma;

@@ -275,7 +275,7 @@ impl Parser<'_> {
     pub(super) fn close_at(&self, reading: &Reading, place: usize, out: &mut Vec<Reading>) {
         let mut early = reading.clone();
         let Some(open) = early.string.take() else { return };
-        early.changes.retain(|change| change.end <= place);
+        early.take_back(place);
         // The quote goes right behind the text, before the space in front of the mark.
         let text = self.slice(open.start, place).trim_end();
         let place = open.start + text.len();

@@ -1,9 +1,6 @@
 //! Time grows with the text and no faster, on texts made to be hard; and nothing of any size hangs
 //! or panics. `cargo test --release -p jsonmend --test time -- --ignored` goes to 8 and 16 MiB.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
-#![expect(clippy::disallowed_methods, reason = "a test of time reads the clock")]
-
 use std::time::{Duration, Instant};
 
 use jsonmend::{Limits, Mender, Outcome, Policy, Refusal, Status};
@@ -79,8 +76,7 @@ fn grows_linearly(size: usize) {
     for ((name, one), (_, two)) in families(size).into_iter().zip(families(2 * size)) {
         let (short, long) = (took(&one), took(&two));
         let ratio = long.as_secs_f64() / short.as_secs_f64().max(1e-5);
-        let rate = two.len() as f64 * 2.0 / long.as_secs_f64() / 1e6;
-        println!("{name:<24} {:>9.2?} {:>9.2?}  x{ratio:<5.2} {rate:>8.1} MB/s", short, long);
+        println!("{name:<24} {short:>9.2?} {long:>9.2?}  x{ratio:.2}");
         if ratio > 2.5 && long > Duration::from_millis(20) {
             bad.push((name, ratio));
         }
@@ -91,9 +87,9 @@ fn grows_linearly(size: usize) {
 #[test]
 fn twice_the_text_takes_no_more_than_about_twice_the_time() {
     // A busy machine may double any one time, so there is a second try.
-    let quiet = std::panic::catch_unwind(|| grows_linearly(100_000));
+    let quiet = std::panic::catch_unwind(|| grows_linearly(20_000));
     if quiet.is_err() {
-        grows_linearly(200_000);
+        grows_linearly(40_000);
     }
 }
 

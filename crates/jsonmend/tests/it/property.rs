@@ -1,11 +1,7 @@
 //! What holds for every text: the edits lead to the value, valid text is left alone, a mended text
 //! is whole, and a stricter policy only refuses more.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
-
-mod generate;
-
-use generate::{broken, compact, json, soup};
+use crate::generate::{broken, compact, json, soup};
 use jsonmend::{Mender, Outcome, Policy, Status, apply};
 use proptest::prelude::*;
 use serde_json::Value;

@@ -1,8 +1,6 @@
 //! The JSON parsing suite of Nicolas Seriot: what it calls JSON stays untouched, and what it calls
 //! broken is never accepted in silence.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
-
 use std::path::PathBuf;
 
 use jsonmend::{Doubtful, Mender, Outcome, Policy, Status};

@@ -1,15 +1,11 @@
 //! Runs the shared cases and prints, per class, how many come out right, defensible, silently
 //! wrong or refused.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
-
-mod schema;
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::schema::Schema;
 use jsonmend::{Mender, Outcome, Policy, Status};
-use schema::Schema;
 use serde_json::Value;
 
 fn shared(path: &str) -> Option<PathBuf> {

@@ -1,0 +1,104 @@
+//! The changes of all readings in one place, so that a reading can part from another at no cost.
+//!
+//! Each change knows the one before it. A reading is the last change it made, and two readings
+//! share what they did before they parted.
+
+use crate::edit::{Change, spliced};
+use crate::parse::{Parser, Reading};
+
+/// How long two ways may be to be compared by their text.
+const COMPARED: usize = 64;
+
+#[derive(Debug, Default)]
+pub(super) struct Trail {
+    steps: Vec<Step>,
+}
+
+#[derive(Debug)]
+struct Step {
+    change: Change,
+    /// The step before, as [`Reading::tail`] counts: 0 is the start.
+    before: u32,
+    depth: u32,
+}
+
+impl Trail {
+    fn step(&self, tail: u32) -> Option<&Step> {
+        self.steps.get((tail as usize).checked_sub(1)?)
+    }
+
+    /// How many changes lead to this one.
+    pub(super) fn depth(&self, tail: u32) -> usize {
+        self.step(tail).map_or(0, |step| step.depth as usize)
+    }
+
+    /// Takes over the changes a reading made, and takes back what it undid.
+    pub(super) fn take(&mut self, reading: &mut Reading) {
+        if let Some(offset) = reading.undo.take() {
+            while let Some(step) = self.step(reading.tail)
+                && step.change.end > offset
+            {
+                reading.tail = step.before;
+            }
+        }
+        for change in reading.changes.drain(..) {
+            let depth = self.steps.get((reading.tail as usize).wrapping_sub(1));
+            let depth = depth.map_or(0, |step| step.depth) + 1;
+            self.steps.push(Step { change, before: reading.tail, depth });
+            reading.tail = u32::try_from(self.steps.len()).unwrap_or(u32::MAX);
+        }
+    }
+
+    /// The changes that lead to this one, in the order they were made, with these turns.
+    pub(super) fn back(&self, mut tail: u32, turns: &[(u32, u32)]) -> Vec<Change> {
+        let mut turns = turns.iter();
+        let mut turn = turns.next();
+        let mut changes = Vec::with_capacity(self.depth(tail));
+        loop {
+            if let Some((from, to)) = turn
+                && *from == tail
+            {
+                tail = *to;
+                turn = turns.next();
+                continue;
+            }
+            let Some(step) = self.step(tail) else { break };
+            changes.push(step.change.clone());
+            tail = step.before;
+        }
+        changes.reverse();
+        changes
+    }
+
+    /// Says whether two ways come to the same text.
+    pub(super) fn is_same_text(&self, parser: &Parser<'_>, one: u32, two: u32) -> bool {
+        let (mut ones, mut twos) = (Vec::new(), Vec::new());
+        let (mut one, mut two) = (one, two);
+        while one != two {
+            if ones.len() + twos.len() > COMPARED {
+                return false;
+            }
+            let (side, all) = if self.depth(one) >= self.depth(two) {
+                (&mut one, &mut ones)
+            } else {
+                (&mut two, &mut twos)
+            };
+            let Some(step) = self.step(*side) else { return false };
+            all.push(step.change.clone());
+            *side = step.before;
+        }
+        ones.reverse();
+        twos.reverse();
+        let start = ones.iter().chain(&twos).map(|change| change.start).min().unwrap_or(0);
+        let end = ones.iter().chain(&twos).map(|change| change.end).max().unwrap_or(0);
+        let text = |mut changes: Vec<Change>| {
+            changes.sort_by_key(|change| (change.start, change.end));
+            for change in &mut changes {
+                change.start -= start;
+                change.end -= start;
+            }
+            spliced(parser.slice(start, end), &changes)
+        };
+        text(ones) == text(twos)
+    }
+}

@@ -1,0 +1,18 @@
+//! What the crate promises, tested through its public face.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::panic,
+    clippy::string_slice,
+    clippy::disallowed_methods,
+    reason = "tests print what they count, read the clock, and fail by panic"
+)]
+
+mod corpus;
+mod damage;
+mod generate;
+mod property;
+mod schema;
+mod suite;
+mod time;
