@@ -65,7 +65,8 @@ pub struct Forward {
     pub path: String,
     /// The query string without `?`.
     pub query: Option<String>,
-    /// The caller's headers.
+    /// The caller's headers. A provider of the path's dialect that takes the caller's credentials
+    /// is sent those in here, so a credential that was for the door must be gone.
     pub headers: HeaderMap,
     /// The body, whole.
     pub body: Bytes,
@@ -102,7 +103,8 @@ pub async fn forward(engine: &Engine, forward: Forward) -> Result<Forwarded, Cal
             headers.append(name.clone(), value.clone());
         }
     }
-    authorize(headers, &provider, &forward.headers, 0)?;
+    let own = (provider.dialect == forward.dialect).then_some(&forward.headers);
+    authorize(headers, &provider, own, 0)?;
     let sending = engine.transport().send(request, provider.connect);
     match timeout(HEAD, sending).await {
         Ok(Ok(response)) => Ok(Forwarded { response: cleaned(response), target }),

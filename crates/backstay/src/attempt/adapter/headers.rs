@@ -81,15 +81,27 @@ pub(super) fn all(
     if provider.dialect == contract.ask.dialect {
         headers.extend(passed_on(&contract.ask.headers).map(|(k, v)| (k, v.clone())));
     }
-    authorize(&mut headers, provider, &contract.ask.headers, key)?;
+    authorize(&mut headers, provider, callers_own(contract, provider), key)?;
     Ok(headers)
 }
 
+/// The headers whose credentials may go to `provider`. `None`: not one of them is its affair.
+///
+/// A key for one company's API must not reach another's when the call fails over, and the dialect
+/// is what tells the two apart. A caller let in by a key of this gateway has sent that key.
+fn callers_own<'a>(contract: &'a Contract, provider: &Provider) -> Option<&'a HeaderMap> {
+    let own = contract.ask.caller.is_none() && provider.dialect == contract.ask.dialect;
+    own.then_some(&contract.ask.headers)
+}
+
 /// Adds the credentials, the version header and the provider's own headers.
+///
+/// `caller` are the headers with credentials meant for this provider, used only where it takes the
+/// caller's; `None`: the caller has none for it, and the request goes out without.
 pub(crate) fn authorize(
     headers: &mut HeaderMap,
     provider: &Provider,
-    caller: &HeaderMap,
+    caller: Option<&HeaderMap>,
     key: usize,
 ) -> Result<(), CallError> {
     if provider.dialect == Dialect::Anthropic {
@@ -105,8 +117,10 @@ pub(crate) fn authorize(
         }
         CredentialSource::Caller => {
             for name in [AUTHORIZATION, HeaderName::from_static("x-api-key")] {
-                if let Some(value) = caller.get(&name) {
-                    headers.insert(name, value.clone());
+                if let Some(value) = caller.and_then(|caller| caller.get(&name)) {
+                    let mut value = value.clone();
+                    value.set_sensitive(true);
+                    headers.insert(name, value);
                 }
             }
         }

@@ -1,0 +1,184 @@
+//! What one attempt sends, and what it makes of providers that answer badly.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says so by failing")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use backstay::attempt::forward::{Forward, forward};
+use backstay::call::{self, Body};
+use backstay::contract::{Ask, Caller};
+use backstay::engine::Engine;
+use backstay::policy::{CredentialSource, Policy, Provider};
+use backstay::record::CallLog;
+use backstay_wire::Dialect;
+use http::{HeaderMap, Method};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+/// A provider that says `reply` to every request and keeps the connection open for `held`.
+struct Upstream {
+    provider: Provider,
+    requests: UnboundedReceiver<String>,
+}
+
+impl Upstream {
+    async fn start(name: &str, dialect: Dialect, reply: String, held: Duration) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}/v1", listener.local_addr().unwrap()).parse().unwrap();
+        let (seen, requests) = unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok((mut socket, _)) = listener.accept().await {
+                let (reply, seen) = (reply.clone(), seen.clone());
+                tokio::spawn(async move {
+                    let _ = seen.send(read(&mut socket).await);
+                    let _ = socket.write_all(reply.as_bytes()).await;
+                    tokio::time::sleep(held).await;
+                });
+            }
+        });
+        Self { provider: Provider::at(name, dialect, base, None), requests }
+    }
+
+    /// One that answers at once and well.
+    async fn good(name: &str, dialect: Dialect) -> Self {
+        Self::start(name, dialect, whole(&said(dialect)), Duration::ZERO).await
+    }
+
+    /// The next request it got, as text.
+    fn request(&mut self) -> Option<String> {
+        self.requests.try_recv().ok()
+    }
+}
+
+/// One request, head and body.
+async fn read(socket: &mut TcpStream) -> String {
+    let mut all = Vec::new();
+    let mut piece = [0; 4096];
+    loop {
+        let text = String::from_utf8_lossy(&all).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.to_ascii_lowercase();
+            let length = length.lines().find_map(|line| line.strip_prefix("content-length: "));
+            if body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
+                return text;
+            }
+        }
+        match socket.read(&mut piece).await {
+            Ok(0) | Err(_) => return text,
+            Ok(count) => all.extend_from_slice(&piece[..count]),
+        }
+    }
+}
+
+fn said(dialect: Dialect) -> Value {
+    match dialect {
+        Dialect::OpenaiChat => json!({
+            "id": "c", "object": "chat.completion", "created": 1, "model": "m",
+            "choices": [{"index": 0, "finish_reason": "stop",
+                         "message": {"role": "assistant", "content": "hello"}}],
+            "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        }),
+        Dialect::Anthropic => json!({
+            "id": "m", "type": "message", "role": "assistant", "model": "m",
+            "content": [{"type": "text", "text": "hello"}], "stop_reason": "end_turn",
+            "usage": {"input_tokens": 1, "output_tokens": 1}
+        }),
+    }
+}
+
+/// A whole JSON response.
+fn whole(body: &Value) -> String {
+    let body = body.to_string();
+    let length = body.len();
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\
+         connection: close\r\n\r\n{body}"
+    )
+}
+
+fn engine(providers: impl IntoIterator<Item = Provider>) -> Engine {
+    Engine::new(Policy::of(providers), CallLog::off()).unwrap()
+}
+
+/// A plain request for `model` with the given extra fields.
+fn ask(engine: &Engine, dialect: Dialect, model: &str, more: &Value) -> Ask {
+    let mut body = json!({"model": model, "messages": [{"role": "user", "content": "hi"}]});
+    for (key, value) in more.as_object().unwrap() {
+        body[key] = value.clone();
+    }
+    Ask::new(dialect, body.to_string(), engine.now())
+}
+
+/// The whole answer's body.
+async fn answered(engine: &Engine, ask: Ask) -> Value {
+    match call::answer(engine, ask).await.unwrap().body {
+        Body::Whole(bytes) => serde_json::from_slice(&bytes).unwrap(),
+        body => panic!("a whole answer was asked for: {body:?}"),
+    }
+}
+
+// --- credentials ---
+
+fn with_keys() -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert("authorization", "Bearer callers-key".parse().unwrap());
+    headers.insert("x-api-key", "callers-other-key".parse().unwrap());
+    headers
+}
+
+/// The request that goes upstream from an `OpenAI` caller where the caller's credentials are used.
+async fn sent_on(dialect: Dialect, caller: Option<Arc<Caller>>) -> String {
+    let mut upstream = Upstream::good("p", dialect).await;
+    upstream.provider.credentials = CredentialSource::Caller;
+    let engine = engine([upstream.provider.clone()]);
+    let mut ask = ask(&engine, Dialect::OpenaiChat, "p/m", &json!({"max_tokens": 9}));
+    (ask.headers, ask.caller) = (with_keys(), caller);
+    answered(&engine, ask).await;
+    upstream.request().unwrap()
+}
+
+#[tokio::test]
+async fn a_callers_key_goes_to_a_provider_of_its_dialect() {
+    let request = sent_on(Dialect::OpenaiChat, None).await;
+    assert!(request.contains("authorization: Bearer callers-key\r\n"), "{request}");
+    assert!(request.contains("x-api-key: callers-other-key\r\n"), "{request}");
+}
+
+#[tokio::test]
+async fn a_callers_key_never_goes_to_a_provider_of_another_dialect() {
+    let request = sent_on(Dialect::Anthropic, None).await;
+    assert!(request.starts_with("POST /v1/messages "), "{request}");
+    assert!(!request.contains("callers-"), "{request}");
+}
+
+#[tokio::test]
+async fn a_key_of_the_gateway_never_goes_upstream() {
+    let caller = Caller { name: "app".into(), tenant: String::new() };
+    let request = sent_on(Dialect::OpenaiChat, Some(Arc::new(caller))).await;
+    assert!(!request.contains("callers-"), "{request}");
+}
+
+/// A request of an `OpenAI` caller to be handed through.
+fn through(model: &str) -> Forward {
+    Forward {
+        method: Method::POST,
+        path: "/v1/embeddings".into(),
+        query: None,
+        headers: with_keys(),
+        body: json!({"model": model, "input": "hi"}).to_string().into(),
+        dialect: Dialect::OpenaiChat,
+    }
+}
+
+#[tokio::test]
+async fn a_handed_through_key_never_goes_to_a_provider_of_another_dialect() {
+    let mut upstream = Upstream::good("p", Dialect::Anthropic).await;
+    upstream.provider.credentials = CredentialSource::Caller;
+    let mut request = through("m");
+    request.headers.insert("x-backstay-provider", "p".parse().unwrap());
+    forward(&engine([upstream.provider.clone()]), request).await.unwrap();
+    let request = upstream.request().unwrap();
+    assert!(!request.contains("callers-"), "{request}");
+}
