@@ -162,15 +162,19 @@ impl Plan {
         &self.policy
     }
 
-    /// The route that serves `model`, and what it needs: a configured one, else the target of
-    /// that name alone, else the model of that name at a provider (`provider/model`).
+    /// The route that serves `model`, and what it needs: the configured one of that very name, else
+    /// the target of that name alone, else the model of that name at a provider
+    /// (`provider/model`), else a configured pattern. So `provider/model` works beside a route `*`.
     pub fn route(&self, model: &str) -> Option<(Arc<Route>, Arc<Ready>)> {
-        if let Some(route) = self.policy.route(model) {
-            let ready = self.ready.get(&route.name).cloned().unwrap_or_default();
-            return Some((Arc::clone(route), ready));
+        let configured = self.policy.route(model);
+        if configured.is_none_or(|route| route.pattern.is_glob())
+            && let Some(direct) = route::direct(&self.policy, model)
+        {
+            return Some((Arc::new(direct), Arc::default()));
         }
-        let route = route::direct(&self.policy, model)?;
-        Some((Arc::new(route), Arc::default()))
+        let route = configured?;
+        let ready = self.ready.get(&route.name).cloned().unwrap_or_default();
+        Some((Arc::clone(route), ready))
     }
 
     /// The names of the configured routes, at most 20, for an error's text.

@@ -31,6 +31,14 @@ const CAP: Duration = Duration::from_secs(8);
 /// How long a target rests whose quota is spent, when it does not say.
 const QUOTA_REST: Duration = Duration::from_mins(1);
 
+/// A reply that did not pass.
+pub(super) struct Bad {
+    whole: Whole,
+    /// Which of its choices failed first.
+    at: usize,
+    unfit: Unfit,
+}
+
 impl Call {
     /// Takes note of an attempt and plans what follows.
     pub(crate) fn note(&mut self, seen: Seen) {
@@ -59,7 +67,8 @@ impl Call {
             Err(failure) => {
                 self.at_least |= failure.fault != Fault::ConnectFailed;
                 self.rest(&armed, &failure);
-                self.settle(armed, failure.fault.availability());
+                let verdict = self.blame(failure.fault);
+                self.settle(armed, verdict);
                 let next = self.decide(&failure);
                 self.follow(next, failure, None);
             }
@@ -71,7 +80,7 @@ impl Call {
         self.settle(armed, Verdict::Success);
         self.counted(&whole.reply);
         let verdict = self.verdict(&whole);
-        self.judged(verdict.as_ref().err());
+        self.judged(verdict.as_ref().err().map(|(_, unfit)| unfit));
         match verdict {
             Ok(checked) => {
                 let changed: Vec<(usize, String)> = checked
@@ -85,16 +94,16 @@ impl Call {
                 self.end = Some(End::Reply(Box::new(whole), outcome, changed));
                 self.plan = Plan::Over;
             }
-            Err(unfit) => {
+            Err((at, unfit)) => {
                 let failure = Failure::new(unfit.fault, sentence(&unfit));
                 let next = self.decide(&failure);
-                self.follow(next, failure, Some((whole, unfit)));
+                self.follow(next, failure, Some(Bad { whole, at, unfit }));
             }
         }
     }
 
     /// Every choice of the reply must pass; an empty reply is judged as one choice with nothing.
-    fn verdict(&self, whole: &Whole) -> Result<Vec<Checked>, Unfit> {
+    fn verdict(&self, whole: &Whole) -> Result<Vec<Checked>, (usize, Unfit)> {
         let contract = &self.contract;
         let input = |pointer: Option<&str>| contract.rule_input(pointer);
         let asked = Asked { input: &input };
@@ -111,7 +120,8 @@ impl Call {
             }
             Ok(checked)
         };
-        choices.iter().map(judge).collect()
+        let judged = choices.iter().map(judge).enumerate();
+        judged.map(|(at, judged)| judged.map_err(|unfit| (at, unfit))).collect()
     }
 
     /// Reports how the attempt went to its target's breaker.
@@ -193,7 +203,7 @@ impl Call {
     }
 
     /// Turns a decision into a plan.
-    fn follow(&mut self, next: Next, failure: Failure, unfit: Option<(Whole, Unfit)>) {
+    fn follow(&mut self, next: Next, failure: Failure, unfit: Option<Bad>) {
         self.plan = match next {
             Next::Again { after } => Plan::Again { until: self.engine.now().plus(after) },
             Next::Elsewhere => {
@@ -246,20 +256,20 @@ impl Call {
         }
     }
 
-    fn reask_with(&mut self, unfit: Option<&(Whole, Unfit)>) {
+    fn reask_with(&mut self, unfit: Option<&Bad>) {
         if let Some(stop) = self.current.and_then(|index| self.stops.get_mut(index)) {
             stop.reasks += 1;
         }
-        if let Some((whole, unfit)) = unfit
-            && let Some(choice) = whole.reply.choices.first()
+        if let Some(bad) = unfit
+            && let Some(choice) = bad.whole.reply.choices.get(bad.at)
         {
-            self.reask = reask::turns(choice, unfit, None);
+            self.reask = reask::turns(choice, &bad.unfit, None);
         }
     }
 
     /// What the caller gets as it is: a reply with its own finish, or the provider's refusal.
-    fn handed(&self, failure: &Failure, unfit: Option<(Whole, Unfit)>) -> End {
-        let Some((whole, _)) = unfit else {
+    fn handed(&self, failure: &Failure, unfit: Option<Bad>) -> End {
+        let Some(Bad { whole, .. }) = unfit else {
             return End::Fail(Box::new(self.error(failure)));
         };
         let outcome = match failure.fault {

@@ -2,9 +2,9 @@
 
 use backstay_decide::Local;
 use backstay_decide::recover::LastResort as Resort;
-use backstay_wire::chat::{Choice, Part};
+use backstay_wire::chat::Part;
 use backstay_wire::dialect::UsageEvent;
-use backstay_wire::{Dialect, Finish, Reply};
+use backstay_wire::{Dialect, Reply};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -14,7 +14,6 @@ use crate::attempt::Whole;
 use crate::attempt::stream::Live;
 use crate::contract::Wants;
 use crate::fault::{CallError, Cause};
-use crate::policy::LastResort;
 use crate::record::trail::milliseconds;
 use crate::record::{Outcome, Receipt, Row, Step};
 use crate::route::Halt;
@@ -99,6 +98,9 @@ impl Call {
                 Body::Whole(Bytes::from(written.bytes))
             }
         };
+        if matches!(self.contract.wants, Wants::Stream { .. }) && reply.choices.len() > 1 {
+            self.notes.push(format!("lost /choices: 1 of {} told", reply.choices.len()));
+        }
         if outcome == Outcome::Normalised {
             self.notes.push("fence removed".into());
         }
@@ -107,20 +109,12 @@ impl Call {
 
     /// The route's own answer.
     fn resort(self) -> Answer {
-        let text = match &self.contract.route.last_resort {
-            Some(LastResort::Json(value)) => value.to_string(),
-            Some(LastResort::Text(text)) => text.clone(),
-            None => String::new(),
-        };
+        let choice = self.contract.route.last_resort.as_ref().map(super::resort_choice);
         let reply = Reply {
             id: format!("backstay-{}", self.contract.call_id),
             model: "backstay/last-resort".into(),
             created: self.engine.clock().wall().as_secs(),
-            choices: vec![Choice {
-                parts: vec![Part::Text(text)],
-                finish: Finish::Complete,
-                finish_word: None,
-            }],
+            choices: choice.into_iter().collect(),
             ..Reply::default()
         };
         let caller = self.contract.ask.dialect;

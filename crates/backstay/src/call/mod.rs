@@ -10,9 +10,14 @@ mod streaming;
 use std::sync::Arc;
 
 use backstay_decide::Moment;
+use backstay_decide::Verdict;
+use backstay_decide::deadline::Source;
+use backstay_decide::fault::Fault;
 use backstay_decide::recover::LastResort;
+use backstay_decide::timers::Timers;
+use backstay_wire::Finish;
 use backstay_wire::Usage;
-use backstay_wire::chat::Turn;
+use backstay_wire::chat::{Choice, Part, Turn};
 use bytes::Bytes;
 use http::HeaderMap;
 
@@ -22,8 +27,10 @@ use crate::attempt::{self, Failure, Whole};
 use crate::contract::{self, Ask, Contract};
 use crate::engine::Engine;
 use crate::fault::CallError;
+use crate::policy;
 use crate::record::{Outcome, Receipt, Trail};
 use crate::route::{self, Held, Step, Stop};
+use crate::validate::{self, Asked, Checks};
 
 /// An answer, and what happened on the way to it.
 #[derive(Debug)]
@@ -37,7 +44,6 @@ pub struct Answer {
 }
 
 /// The answer's bytes, in the caller's dialect.
-#[derive(Debug)]
 pub enum Body {
     /// In one piece: a JSON document.
     Whole(Bytes),
@@ -45,6 +51,17 @@ pub enum Body {
     Told(Bytes),
     /// A stream under way. Its failures are in-band; dropping it cancels the provider.
     Live(Box<Live>),
+}
+
+impl std::fmt::Debug for Body {
+    /// Prints lengths: an answer is not for logs.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Whole(bytes) => write!(f, "Whole({} bytes)", bytes.len()),
+            Self::Told(bytes) => write!(f, "Told({} bytes)", bytes.len()),
+            Self::Live(_) => f.write_str("Live"),
+        }
+    }
 }
 
 /// Answers one request: a checked answer or a typed failure, inside its deadline.
@@ -96,6 +113,10 @@ pub(crate) struct Call {
     pub stops: Vec<Stop>,
     /// Which of them it is at.
     pub current: Option<usize>,
+    /// The limits of the last attempt.
+    timers: Option<Timers>,
+    /// Why a request could not be built for some target; told only if none was asked.
+    pub unbuilt: Option<CallError>,
     /// What comes next.
     pub plan: Plan,
     /// The output cap, once it was raised.
@@ -175,6 +196,8 @@ impl Call {
             contract,
             _seat: seat,
             current: None,
+            timers: None,
+            unbuilt: None,
             plan: Plan::Start,
             cap: None,
             reask: Vec::new(),
@@ -200,12 +223,38 @@ impl Call {
         self.reask.clear();
     }
 
-    /// Whether the route has an answer that needs no model.
+    /// Whether the route has an answer that needs no model, and that has the shape this caller
+    /// asked for. The config has held it to the route's own schema; a caller's is known only now.
     pub(crate) fn last_resort(&self) -> LastResort {
-        match self.contract.route.last_resort {
-            Some(_) => LastResort::Has,
-            None => LastResort::HasNot,
+        let Some(resort) = &self.contract.route.last_resort else { return LastResort::HasNot };
+        if !self.contract.shape.by_caller() {
+            return LastResort::Has;
         }
+        let shape = Checks { shape: self.contract.checks.shape.clone(), rules: Arc::default() };
+        let nothing = |_: Option<&str>| String::new();
+        let asked = Asked { input: &nothing };
+        match validate::judge(&resort_choice(resort), &shape, &asked) {
+            Ok(_) => LastResort::Has,
+            Err(_) => LastResort::HasNot,
+        }
+    }
+
+    /// What a fault says about its target. A wait that the caller's own, shorter deadline cut says
+    /// nothing: else an impatient caller would take a healthy target from everyone.
+    pub(crate) fn blame(&self, fault: Fault) -> Verdict {
+        let cut = self.timers.is_some_and(|timers| {
+            let wanted = self.contract.route.timeouts;
+            match fault {
+                Fault::NoFirstToken => timers.first_token < wanted.first_token,
+                Fault::TotalTimeout => timers.total < wanted.total,
+                Fault::Stalled => timers.gap < wanted.gap,
+                _ => false,
+            }
+        });
+        if cut && self.contract.deadline.source != Source::Route {
+            return Verdict::Neutral;
+        }
+        fault.availability()
     }
 
     /// The target the call is at.
@@ -217,4 +266,13 @@ impl Call {
     fn target_id(&self) -> Arc<str> {
         self.stop().map_or_else(|| "none".into(), |stop| stop.target.id.as_str().into())
     }
+}
+
+/// The route's own answer as a choice.
+pub(super) fn resort_choice(resort: &policy::LastResort) -> Choice {
+    let text = match resort {
+        policy::LastResort::Json(value) => value.to_string(),
+        policy::LastResort::Text(text) => text.clone(),
+    };
+    Choice { parts: vec![Part::Text(text)], finish: Finish::Complete, finish_word: None }
 }

@@ -55,6 +55,7 @@ impl Call {
 
     /// An attempt goes out: it counts from here, also when nobody waits for its end.
     pub(crate) fn sending(&mut self, armed: &Armed) {
+        self.timers = Some(armed.timers);
         self.attempts += 1;
         let losses = armed.request.losses.iter().map(|loss| format!("lost {}", loss.path));
         self.losses = losses.collect();
@@ -78,6 +79,13 @@ impl Call {
                 .collect(),
         };
         self.tell(step);
+    }
+
+    /// A target is passed over.
+    pub(crate) fn skips(&mut self, index: usize) {
+        let Some(stop) = self.stops.get(index) else { return };
+        let (target, why) = (stop.target.id.clone(), stop.unable.clone().unwrap_or_default());
+        self.tell(Step::Skipped { target, why });
     }
 
     pub(crate) fn waits(&mut self, why: &str, wait: Duration) {
@@ -215,27 +223,41 @@ fn whole_milliseconds(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
 
-/// The errors of a reply as the log may have them: without the reply's own words. A refusal is
-/// left out, and whatever stands in quotes, unless it is a name of the schema.
+/// The errors of a reply as the log may have them: without the reply's own words. Messages of rules
+/// are the operator's; a refusal is left out; of a schema's errors only names that look like names
+/// are kept.
 fn logged(unfit: &Unfit) -> Vec<String> {
     match unfit.layer {
         Layer::Completion => Vec::new(),
-        Layer::Syntax | Layer::Schema | Layer::Rules => {
-            unfit.errors.iter().map(|error| without_quotes(error)).collect()
-        }
+        Layer::Rules => unfit.errors.clone(),
+        Layer::Syntax | Layer::Schema => unfit.errors.iter().map(|e| without_words(e)).collect(),
     }
 }
 
-fn without_quotes(error: &str) -> String {
-    let named = ["missing '", "should be ", " outside ", "longer than", "shorter than"];
-    if named.iter().any(|words| error.contains(words)) && !error.contains(" not in enum") {
-        return error.to_owned();
+fn without_words(error: &str) -> String {
+    // A pointer may hold keys of the reply.
+    let error = match error.split_once(": ") {
+        Some((pointer, error)) if pointer.starts_with('/') => error,
+        _ => error,
+    };
+    let is_name = |name: &str| {
+        let letter = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        name.len() <= 40 && name.chars().all(letter)
+    };
+    let mut pieces = error.split('\'');
+    let (before, quoted, after) = (pieces.next(), pieces.next(), pieces.next());
+    match (before.unwrap_or_default(), quoted, after) {
+        (whole, None, _) if is_name(whole.split(' ').next().unwrap_or_default()) => {
+            whole.to_owned()
+        }
+        ("Expecting ", Some(sign), Some(after)) => format!("Expecting '{sign}'{after}"),
+        ("missing ", Some(name), Some("")) if is_name(name) => error.to_owned(),
+        ("", Some(name), Some(after)) if is_name(name) && after.starts_with(" should be ") => {
+            error.to_owned()
+        }
+        (before, _, _) if error.ends_with(" not in enum") => format!("{before}'…' not in enum"),
+        (before, _, _) => format!("{before}'…'"),
     }
-    let mut out = String::new();
-    for (index, piece) in error.split('\'').enumerate() {
-        out.push_str(if index % 2 == 0 { piece } else { "'…'" });
-    }
-    out
 }
 
 /// The status of a judged reply, as the log and the metrics have it: S2's words where it has one.
@@ -256,7 +278,7 @@ fn word(fault: Fault) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::without_quotes;
+    use super::without_words;
 
     #[test]
     fn the_log_keeps_names_of_the_schema_and_drops_words_of_the_reply() {
@@ -267,9 +289,14 @@ mod tests {
             ("unexpected 'card 4111'", "unexpected '…'"),
             ("summary longer than 200 chars", "summary longer than 200 chars"),
             ("duplicate key 'x'", "duplicate key '…'"),
-            ("evidence is not a quote from the ticket", "evidence is not a quote from the ticket"),
+            ("Expecting ',' delimiter at char 212", "Expecting ',' delimiter at char 212"),
+            ("Expecting value at char 0", "Expecting value at char 0"),
+            ("unexpected 'PIN 1234 should be kept'", "unexpected '…'"),
+            ("unexpected 'it's 4111'", "unexpected '…'"),
+            ("/a/4111 1111/b: missing 'x'", "missing 'x'"),
+            ("'card 4111' should be int", "'…'"),
         ] {
-            assert_eq!(without_quotes(told), kept);
+            assert_eq!(without_words(told), kept);
         }
     }
 }

@@ -39,6 +39,9 @@ pub const RESERVE: Duration = Duration::from_millis(250);
 /// Deepest nesting of a request: more than any real tool schema, far below a stack's end.
 const MAX_DEPTH: usize = 120;
 
+/// The longest model name, in bytes: it names state, rows and headers.
+const MAX_MODEL: usize = 256;
+
 /// What one call is about. Settled once, never changed.
 #[derive(Debug)]
 pub struct Contract {
@@ -143,12 +146,16 @@ impl Contract {
         shape::offers_tools(&self.head, &self.ask)
     }
 
+    /// Whether more than one answer is asked for.
+    pub fn wants_several(&self) -> bool {
+        !matches!(self.head.raw(&self.ask.body, "n"), None | Some(b"1" | b"null"))
+    }
+
     /// How a stream is handed on, when one is wanted. Several answers at once (`n`) can only be
     /// passed on, so they go by the gate.
     pub fn stream_mode(&self) -> StreamMode {
-        let several = !matches!(self.head.raw(&self.ask.body, "n"), None | Some(b"1" | b"null"));
         match (self.route.stream, self.wants_json()) {
-            _ if several => StreamMode::Gate,
+            _ if self.wants_several() => StreamMode::Gate,
             (Some(mode), _) => mode,
             (None, true) => StreamMode::Buffered,
             (None, false) => StreamMode::Gate,
@@ -222,6 +229,12 @@ fn patience(headers: &http::HeaderMap) -> Asked {
 
 fn required_model<'a>(head: &Scanned, body: &'a Bytes) -> Result<Cow<'a, str>, CallError> {
     let model = head.string(body, "model").map_err(|fault| malformed(&fault))?;
+    if let Some(name) = model.as_deref()
+        && (name.len() > MAX_MODEL || name.chars().any(char::is_control))
+    {
+        let note = format!("`model` must be at most {MAX_MODEL} bytes without control characters");
+        return Err(CallError::local(Local::InvalidRequest, note).blaming("model"));
+    }
     model.filter(|name| !name.is_empty()).ok_or_else(|| {
         CallError::local(
             Local::InvalidRequest,

@@ -101,4 +101,27 @@ mod tests {
         assert_eq!(health.stand(now).in_flight, 0);
         assert!(health.force(now, LEASE).is_some());
     }
+
+    #[test]
+    fn a_target_that_moved_begins_anew_and_one_with_more_places_goes_on() {
+        let all = Health::default();
+        let (now, mut target) = (Moment::ORIGIN, target(1));
+        let before = all.of(&target, "m");
+        target.max_concurrency = 2;
+        let held = (before.take(now, LEASE), all.of(&target, "m").take(now, LEASE));
+        assert!(held.0.is_some() && held.1.is_some(), "the same target, now with two places");
+        let mut provider = (*target.provider).clone();
+        provider.base_url = "http://127.0.0.1:2/v1".parse().unwrap();
+        target.provider = Arc::new(provider);
+        assert_eq!(all.of(&target, "m").stand(now).in_flight, 0);
+    }
+
+    #[test]
+    fn a_caller_s_word_and_a_target_s_name_never_meet() {
+        let all = Health::default();
+        let named = target(0);
+        let mut worded = target(0);
+        (worded.id, worded.model) = ("p".into(), None);
+        assert!(!Arc::ptr_eq(&all.of(&named, "m"), &all.of(&worded, "m")));
+    }
 }

@@ -27,12 +27,18 @@ const MAX_TARGETS: usize = 10_000;
 /// The health of every target that was ever called.
 #[derive(Debug, Default)]
 pub struct Health {
-    targets: RwLock<HashMap<String, Arc<TargetHealth>>>,
+    /// By the target's name: configured ones and `provider/model`.
+    named: RwLock<HashMap<String, Arc<TargetHealth>>>,
+    /// By the target's name and the caller's word, for targets that keep it (`model = "*"`). Apart,
+    /// so that the two kinds of name cannot meet.
+    worded: RwLock<HashMap<String, Arc<TargetHealth>>>,
 }
 
 /// The health of one target.
 #[derive(Debug)]
 pub(crate) struct TargetHealth {
+    /// The provider's address it belongs to.
+    base: Uri,
     state: Mutex<Standing>,
     answered: AtomicBool,
     /// Bytes a token takes, learned from reported usage.
@@ -62,43 +68,41 @@ pub(crate) struct Stand {
 }
 
 impl Health {
-    /// The health of `target` when asked for `model`.
+    /// The health of `target` when asked for `model`. A target that moved to another address after
+    /// a reload begins anew; one whose places changed keeps the rest.
     pub(crate) fn of(&self, target: &Target, model: &str) -> Arc<TargetHealth> {
         let own;
-        let key = if target.model.is_some() {
-            target.id.as_str()
+        let (targets, key) = if target.model.is_some() {
+            (&self.named, target.id.as_str())
         } else {
             own = format!("{}/{model}", target.id);
-            own.as_str()
+            (&self.worded, own.as_str())
         };
-        if let Some(health) = self.targets.read().get(key) {
-            return Arc::clone(health);
+        let known = targets.read().get(key).filter(|health| health.is_at(target)).cloned();
+        if let Some(health) = known {
+            health.set_places(target.max_concurrency);
+            return health;
         }
-        let mut targets = self.targets.write();
+        let mut targets = targets.write();
         if targets.len() >= MAX_TARGETS {
-            targets.retain(|_, health| Arc::strong_count(health) > 1 || !health.is_plain());
+            targets.retain(|_, health| Arc::strong_count(health) > 1 || !health.is_closed());
             if targets.len() >= MAX_TARGETS {
                 targets.clear();
             }
         }
-        let new = || Arc::new(TargetHealth::new(target.max_concurrency));
-        Arc::clone(targets.entry(key.to_owned()).or_insert_with(new))
-    }
-
-    /// Each target with its breaker's state, for the metrics and the admin's eye.
-    pub fn states(&self, now: Moment) -> Vec<(String, State)> {
-        let targets = self.targets.read();
-        let state = |health: &TargetHealth| health.state.lock().breaker.state(now);
-        targets.iter().map(|(key, health)| (key.clone(), state(health))).collect()
+        let health = Arc::new(TargetHealth::new(target));
+        targets.insert(key.to_owned(), Arc::clone(&health));
+        health
     }
 }
 
 impl TargetHealth {
-    fn new(places: u32) -> Self {
+    fn new(target: &Target) -> Self {
         Self {
+            base: target.provider.base_url.clone(),
             state: Mutex::new(Standing {
                 breaker: Breaker::new(),
-                places: Concurrency::new(places),
+                places: Concurrency::new(target.max_concurrency),
             }),
             answered: AtomicBool::new(false),
             ratio: Mutex::new(Ratio::default()),
@@ -108,8 +112,19 @@ impl TargetHealth {
         }
     }
 
-    /// Whether nothing would be forgotten with it.
-    fn is_plain(&self) -> bool {
+    fn is_at(&self, target: &Target) -> bool {
+        self.base == target.provider.base_url
+    }
+
+    fn set_places(&self, most: u32) {
+        let mut state = self.state.lock();
+        if state.places.limit != most {
+            state.places.limit = most;
+        }
+    }
+
+    /// Whether its circuit is closed without a failure: then only what was learned is forgotten.
+    fn is_closed(&self) -> bool {
         self.state.lock().breaker.state(Moment::ORIGIN) == (State::Closed { failures: 0 })
     }
 

@@ -102,10 +102,6 @@ pub(crate) fn live_elsewhere(call: &Call, now: Moment) -> u32 {
 }
 
 fn arm(call: &mut Call, index: usize, now: Moment, admission: Admission) -> Step {
-    let moved = call.current != Some(index);
-    if moved {
-        call.turn_to(index);
-    }
     let Some(stop) = call.stops.get(index) else {
         return Step::End(Halt::Failed(CallError::local(Local::Internal, "no such target")));
     };
@@ -117,10 +113,13 @@ fn arm(call: &mut Call, index: usize, now: Moment, admission: Admission) -> Step
     };
     // Somebody was quicker between the look and the grip: look again.
     let Some(held) = held else { return Step::Rest(now.plus(BUSY_LOOK)) };
-    shoot(call, index, held, timers)
+    if call.current != Some(index) {
+        call.turn_to(index);
+    }
+    shoot(call, index, held, (timers, now))
 }
 
-fn shoot(call: &mut Call, index: usize, held: Held, timers: Timers) -> Step {
+fn shoot(call: &mut Call, index: usize, held: Held, (timers, now): (Timers, Moment)) -> Step {
     let Some(stop) = call.stops.get(index) else {
         return Step::End(Halt::Failed(CallError::local(Local::Internal, "no such target")));
     };
@@ -135,11 +134,22 @@ fn shoot(call: &mut Call, index: usize, held: Held, timers: Timers) -> Step {
     let tier = u32::try_from(stop.tier).unwrap_or(u32::MAX).saturating_add(1);
     let request = match adapter::build(&call.contract, &target, turned) {
         Ok(request) => request,
-        Err(error) => return Step::End(Halt::Failed(error)),
+        Err(error) => return unbuilt(call, index, error, now),
     };
     let armed = Armed { index, target, tier, held, request, timers };
     call.sending(&armed);
     Step::Try(Box::new(Shot { first: armed }))
+}
+
+/// The request cannot be said in this target's dialect: others may still take it.
+fn unbuilt(call: &mut Call, index: usize, error: CallError, now: Moment) -> Step {
+    if let Some(stop) = call.stops.get_mut(index) {
+        stop.unable = Some(error.to_string());
+    }
+    call.skips(index);
+    call.plan = Plan::Elsewhere;
+    call.unbuilt = Some(error);
+    Step::Rest(now)
 }
 
 /// The route's timers, cut to the deadline and to what untried tiers are kept.
@@ -182,6 +192,9 @@ fn nothing(call: &mut Call, now: Moment) -> Step {
     let unable = |stop: &Stop| stop.unable.as_ref().map(|why| format!("{}: {why}", stop.target.id));
     let reasons: Vec<String> = call.stops.iter().filter_map(unable).collect();
     if reasons.len() == call.stops.len() {
+        if let Some(error) = call.unbuilt.take().filter(|_| call.attempts == 0) {
+            return Step::End(Halt::Failed(error));
+        }
         let note = format!("no target takes a request of this size: {}", reasons.join("; "));
         call.ends_without_target(Local::OverBudget, note);
         return Step::End(Halt::Planned);

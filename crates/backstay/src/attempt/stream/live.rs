@@ -33,6 +33,8 @@ pub struct Live {
     source: Option<Source>,
     passing: Passing,
     ready: VecDeque<Bytes>,
+    /// The deadline passed while the caller read.
+    late: bool,
 }
 
 /// The provider's side, until the stream is over.
@@ -49,7 +51,6 @@ struct Passing {
     usage_asked: bool,
     finish: Option<Finish>,
     usage: Usage,
-    truncated: bool,
     refused: bool,
     /// Elements not known here, each counted.
     unknown: u64,
@@ -91,15 +92,26 @@ impl Live {
             usage_asked,
             finish: None,
             usage: Usage::default(),
-            truncated: false,
             refused: false,
             unknown: 0,
         };
-        Self { call, source: Some(Source { opened, held }), passing, ready: VecDeque::new() }
+        Self {
+            call,
+            source: Some(Source { opened, held }),
+            passing,
+            ready: VecDeque::new(),
+            late: false,
+        }
     }
 
     /// Reads what is there, up to one write's worth.
     fn fill(&mut self, cx: &mut Context<'_>) {
+        if self.source.as_ref().is_some_and(|source| source.opened.is_over()) {
+            // The provider spoke in time, the caller did not read.
+            self.late = true;
+            let note = "the deadline passed while the stream was being read";
+            return self.body_ended_by(&Failure::new(Fault::TotalTimeout, note));
+        }
         let mut gathered = 0;
         while gathered < GATHER {
             let Some(source) = &mut self.source else { return };
@@ -150,7 +162,8 @@ impl Live {
 
     fn body_ended_by(&mut self, failure: &Failure) {
         match self.passing.finish {
-            Some(finish) if finish != Finish::Unknown => {
+            // Of several choices only the first is followed; the others may be cut.
+            Some(finish) if finish != Finish::Unknown && !self.call.contract.wants_several() => {
                 let dialect = self.call.contract.ask.dialect;
                 let last = self.passing.terminal(dialect);
                 self.push(last);
@@ -164,12 +177,13 @@ impl Live {
     fn complete(&mut self) {
         let Some(source) = self.source.take() else { return };
         drop(source.opened);
-        let outcome = match (self.passing.truncated, self.passing.refused) {
-            (_, true) => Outcome::Refused,
-            (true, false) => Outcome::Truncated,
-            (false, false) => Outcome::Answered,
-        };
         let finish = self.passing.finish.unwrap_or_default();
+        let outcome = match (finish, self.passing.refused) {
+            (_, true) => Outcome::Refused,
+            (Finish::Truncated | Finish::ContextExceeded, false) => Outcome::Truncated,
+            (Finish::Paused, false) => Outcome::Paused,
+            (_, false) => Outcome::Answered,
+        };
         if let How::Anew(writer) = &self.passing.how {
             self.call.lost(writer.losses());
         }
@@ -199,7 +213,8 @@ impl Live {
     fn ended(&mut self, failure: &Failure) {
         let Some(source) = self.source.take() else { return };
         drop(source.opened);
-        self.call.streamed(source.held, failure.fault.availability());
+        let verdict = if self.late { Verdict::Neutral } else { self.call.blame(failure.fault) };
+        self.call.streamed(source.held, verdict);
         self.call.stream_failed(failure, self.passing.usage);
     }
 
@@ -262,7 +277,6 @@ impl Passing {
                 }
                 Delta::Finish { finish, .. } => {
                     self.finish = Some(*finish);
-                    self.truncated |= *finish == Finish::Truncated;
                     self.refused |= matches!(finish, Finish::Refused | Finish::ContentFiltered);
                 }
                 Delta::Refusal(_) => self.refused = true,

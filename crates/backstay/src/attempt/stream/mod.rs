@@ -88,6 +88,11 @@ impl Opened {
         self.first_content.map(|at| at.duration_since(self.timers.sent))
     }
 
+    /// Whether the time for the whole attempt is over.
+    pub fn is_over(&self) -> bool {
+        Instant::now() >= self.timers.sent + self.timers.total
+    }
+
     /// Gives `piece` back, to be the next one read (after those given back before).
     pub fn hold(&mut self, piece: Piece) {
         self.held.push_back(piece);
