@@ -139,7 +139,15 @@ fn thinking_and_its_signature_are_read() {
         begin(1, &json!({"type": "redacted_thinking", "data": "x"})),
         stop(1),
     ];
-    assert_eq!(read(&events), [Delta::Reasoning("hm".into()), Delta::Signature("s1".into())]);
+    let deltas = [
+        Delta::Reasoning("hm".into()),
+        Delta::Signature("s1".into()),
+        Delta::Untold("content block: redacted_thinking".into()),
+    ];
+    assert_eq!(read(&events), deltas);
+    let mut fold = Fold::default();
+    deltas.iter().for_each(|delta| fold.push(delta));
+    assert_eq!(fold.into_reply().unknown, ["content block: redacted_thinking"]);
 }
 
 #[test]
@@ -203,7 +211,9 @@ fn unknown_events_blocks_and_deltas_are_counted_and_their_content_stays_out() {
             Delta::Unknown("content block: hologram".into()),
             Delta::Unknown("content delta: smell_delta".into()),
             Delta::Unknown("content delta: colour_delta".into()),
+            Delta::Untold("content delta: citations_delta".into()),
             Delta::Text("a".into()),
+            Delta::Untold("content block: server_tool_use".into()),
             Delta::Unknown("stop_reason: tired".into()),
             Delta::Finish { finish: Finish::Unknown, word: Some("tired".into()) },
         ]

@@ -50,6 +50,12 @@ impl Upstream {
     fn request(&mut self) -> Option<String> {
         self.requests.try_recv().ok()
     }
+
+    /// The next request's body.
+    fn body(&mut self) -> Value {
+        let request = self.request().unwrap();
+        serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap()
+    }
 }
 
 /// One request, head and body.
@@ -181,4 +187,40 @@ async fn a_handed_through_key_never_goes_to_a_provider_of_another_dialect() {
     forward(&engine([upstream.provider.clone()]), request).await.unwrap();
     let request = upstream.request().unwrap();
     assert!(!request.contains("callers-"), "{request}");
+}
+
+// --- what is streamed and folded ---
+
+/// Whether a plain request with `more` in it is asked of the provider as a stream.
+async fn is_streamed(dialect: Dialect, more: Value) -> bool {
+    let mut upstream = Upstream::good("p", dialect).await;
+    let engine = engine([upstream.provider.clone()]);
+    answered(&engine, ask(&engine, dialect, "p/m", &more)).await;
+    upstream.body()["stream"] == json!(true)
+}
+
+#[tokio::test]
+async fn a_reply_with_parts_that_a_fold_would_lose_is_never_folded() {
+    let (anthropic, openai) = (Dialect::Anthropic, Dialect::OpenaiChat);
+    let search = json!({"type": "web_search_20250305", "name": "web_search"});
+    let own = json!({"name": "look", "input_schema": {"type": "object"}});
+    let custom = json!({"type": "custom", "name": "see", "input_schema": {"type": "object"}});
+    for (dialect, more, streamed) in [
+        (anthropic, json!({}), true),
+        (anthropic, json!({"tools": [own, custom]}), true),
+        (anthropic, json!({"tools": [own, search]}), false),
+        (anthropic, json!({"thinking": {"type": "disabled"}}), true),
+        (anthropic, json!({"thinking": {"type": "enabled", "budget_tokens": 2048}}), false),
+        (anthropic, json!({"thinking": {"type": "adaptive"}}), false),
+        (anthropic, json!({"mcp_servers": [{"type": "url"}]}), false),
+        (anthropic, json!({"container": "c1"}), false),
+        (openai, json!({}), true),
+        (openai, json!({"n": 1, "logprobs": false}), true),
+        (openai, json!({"n": 2}), false),
+        (openai, json!({"web_search_options": {}}), false),
+    ] {
+        let mut asked = more.clone();
+        asked["max_tokens"] = json!(4096);
+        assert_eq!(is_streamed(dialect, asked).await, streamed, "{dialect:?} {more}");
+    }
 }

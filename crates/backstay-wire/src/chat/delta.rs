@@ -55,6 +55,9 @@ pub enum Delta {
     Alive,
     /// Something for a choice other than the first.
     OtherChoice,
+    /// Content of a known kind that only the provider's own dialect can say, such as a citation or
+    /// a server tool's block. It passes through as bytes; anything else loses it.
+    Untold(String),
     /// An event or block of a kind not known here; counted, and raises an alert.
     Unknown(String),
 }

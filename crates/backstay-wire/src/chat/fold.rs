@@ -150,7 +150,7 @@ impl Fold {
             }
             Delta::End => self.ended = true,
             Delta::Alive | Delta::OtherChoice => {}
-            Delta::Unknown(what) => self.note(what),
+            Delta::Untold(what) | Delta::Unknown(what) => self.note(what),
         }
     }
 
@@ -236,6 +236,7 @@ impl Fold {
             | Delta::End
             | Delta::Alive
             | Delta::OtherChoice
+            | Delta::Untold(_)
             | Delta::Unknown(_) => return true,
         };
         if self.fault.is_some() {

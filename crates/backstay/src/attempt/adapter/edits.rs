@@ -11,16 +11,50 @@ use crate::contract::{CapOwner, Contract, Wants, cap_fields};
 use crate::fault::CallError;
 use crate::policy::{CapField, Structured, Target};
 
-/// Fields whose effect a fold of the stream would lose: several answers, log probabilities, sound.
-const NOT_FOLDED: [&str; 6] = ["n", "logprobs", "top_logprobs", "modalities", "audio", "store"];
+/// Fields whose effect a fold of the stream would lose: several answers, log probabilities, sound,
+/// the annotations of a web search, reasoning that is redacted, blocks of servers' tools.
+const NOT_FOLDED: [&str; 10] = [
+    "n",
+    "logprobs",
+    "top_logprobs",
+    "modalities",
+    "audio",
+    "store",
+    "web_search_options",
+    "thinking",
+    "mcp_servers",
+    "container",
+];
 
 /// Whether a streamed reply, folded, says all that a plain one would.
 pub(super) fn folds_whole(contract: &Contract) -> bool {
     let body = &contract.ask.body;
-    NOT_FOLDED.iter().all(|key| {
+    let has_plain_fields = NOT_FOLDED.iter().all(|key| {
         let raw = contract.head.raw(body, key).unwrap_or(b"null");
-        matches!(raw, b"null" | b"false") || (*key == "n" && raw == b"1")
-    })
+        match *key {
+            "n" if raw == b"1" => true,
+            "thinking" => is_off(raw),
+            _ => matches!(raw, b"null" | b"false"),
+        }
+    });
+    has_plain_fields && !has_server_tools(contract)
+}
+
+/// Whether a `thinking` field asks for none.
+fn is_off(raw: &[u8]) -> bool {
+    let thinking: Value = serde_json::from_slice(raw).unwrap_or_default();
+    thinking.is_null() || thinking.get("type").is_some_and(|kind| kind == "disabled")
+}
+
+/// Whether a tool runs at the provider: its blocks have no place in a fold. A tool of the caller's
+/// has no `type` in a Messages request, or `custom`.
+fn has_server_tools(contract: &Contract) -> bool {
+    let raw = contract.head.raw(&contract.ask.body, "tools").unwrap_or(b"null");
+    if contract.ask.dialect != Dialect::Anthropic || raw == b"null" {
+        return false;
+    }
+    let tools: Vec<Value> = serde_json::from_slice(raw).unwrap_or_default();
+    tools.iter().filter_map(|tool| tool.get("type")).any(|kind| !kind.is_null() && kind != "custom")
 }
 
 /// The output cap to send: the raised one, the caller's, or the route's, within what the model can

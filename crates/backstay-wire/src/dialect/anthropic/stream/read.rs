@@ -270,7 +270,7 @@ impl Reader {
                 let index = *index;
                 fragment.map(|fragment| Delta::ToolArguments { index, fragment })
             }
-            "citations_delta" => None,
+            "citations_delta" => Some(Delta::Untold("content delta: citations_delta".into())),
             other => Some(Delta::Unknown(format!("content delta: {}", block::short(other)))),
         };
         out.push(delta.unwrap_or(Delta::Alive));
@@ -313,12 +313,10 @@ impl Reader {
     }
 }
 
-/// A block without a neutral part: a sign of life where it is known.
+/// A block without a neutral part, which only the provider's own bytes say.
 fn other_block(kind: &str) -> Delta {
-    if block::is_known_other(kind) {
-        return Delta::Alive;
-    }
-    Delta::Unknown(format!("content block: {}", block::short(kind)))
+    let what = format!("content block: {}", block::short(kind));
+    if block::is_known_other(kind) { Delta::Untold(what) } else { Delta::Unknown(what) }
 }
 
 fn need<'a>(found: Option<&'a RawValue>, path: &str) -> Result<&'a RawValue, Malformed> {

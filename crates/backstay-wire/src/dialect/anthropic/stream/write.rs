@@ -188,7 +188,9 @@ impl Writer {
             Delta::End => self.end(out),
             Delta::Alive => {}
             Delta::OtherChoice => self.lose("/choices/1", "only one answer can be given"),
-            Delta::Unknown(what) => self.lose("", &format!("{what}: has no form here")),
+            Delta::Untold(what) | Delta::Unknown(what) => {
+                self.lose("", &format!("{what}: has no form here"));
+            }
         }
     }
 

@@ -124,7 +124,9 @@ impl Writer {
             Delta::Alive => {}
             Delta::Signature(_) => self.lose("the reasoning's signature cannot be said"),
             Delta::OtherChoice => self.lose("only the first choice is told on"),
-            Delta::Unknown(what) => self.lose(&format!("{what} cannot be said")),
+            Delta::Untold(what) | Delta::Unknown(what) => {
+                self.lose(&format!("{what} cannot be said"));
+            }
         }
     }
 
