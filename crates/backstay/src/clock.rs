@@ -42,6 +42,13 @@ impl Clock {
         now.duration_since(UNIX_EPOCH).unwrap_or_default()
     }
 
+    /// Bytes by chance: for names, never for secrets.
+    pub fn scatter<const N: usize>(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        fastrand::fill(&mut bytes);
+        bytes
+    }
+
     /// Today, in UTC.
     pub fn today(&self) -> jiff::civil::Date {
         let seconds = i64::try_from(self.wall().as_secs()).unwrap_or(i64::MAX);
