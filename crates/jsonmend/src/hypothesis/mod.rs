@@ -51,7 +51,10 @@ pub(crate) fn explore(parser: &Parser<'_>, start: Reading) -> Explored {
     let mut budget = (parser.bytes.len() - start.at).saturating_mul(WIDTH) + 1024;
     beam.add(parser, start);
     let mut next = Vec::new();
-    while let Some(reading) = beam.furthest_behind() {
+    while let Some(mut reading) = beam.furthest_behind() {
+        if beam.live.is_empty() && beam.done.is_empty() {
+            parser.skim(&mut reading);
+        }
         beam.reached = beam.reached.max(reading.at);
         parser.step(reading, &mut next);
         for reading in next.drain(..) {

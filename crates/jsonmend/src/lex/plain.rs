@@ -45,6 +45,25 @@ fn long(bytes: &[u8], from: usize) -> usize {
     from + length + tail.iter().take_while(|byte| !is_stop(**byte)).count()
 }
 
+/// As [`stop_after`], with one more byte that stops.
+pub(crate) fn mark_after(bytes: &[u8], from: usize, mark: u8) -> usize {
+    let rest = bytes.get(from..).unwrap_or_default();
+    let (words, _) = rest.as_chunks::<8>();
+    let mut length = 0;
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        let other = word ^ (LOW * u64::from(mark));
+        let stops = stops_in(word) | (other.wrapping_sub(LOW) & !other & HIGH);
+        if stops != 0 {
+            return from + length + stops.trailing_zeros() as usize / 8;
+        }
+        length += 8;
+    }
+    let tail = rest.get(length..).unwrap_or_default();
+    let is_plain = |byte: &&u8| !is_stop(**byte) && **byte != mark;
+    from + length + tail.iter().take_while(is_plain).count()
+}
+
 const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = LOW << 7;
 
@@ -76,6 +95,10 @@ mod tests {
                     let kept = std::mem::replace(&mut text[at], stop);
                     assert_eq!(stop_after(&text, 0), at, "{length} {stop}");
                     assert_eq!(stop_after(&text, at + 1), length, "{length} {stop}");
+                    assert_eq!(mark_after(&text, 0, b'\''), at, "{length} {stop}");
+                    text[at] = b'\'';
+                    assert_eq!(mark_after(&text, 0, b'\''), at, "{length} {stop}");
+                    assert_eq!(stop_after(&text, 0), length, "{length} {stop}");
                     text[at] = kept;
                 }
             }

@@ -38,7 +38,8 @@ pub(super) struct Found {
     pub(super) crowd: bool,
 }
 
-pub(super) fn gather(mender: &Mender<'_>, parser: &Parser<'_>) -> Found {
+/// `strict` is where a document starts that is known not to be strict.
+pub(super) fn gather(mender: &Mender<'_>, parser: &Parser<'_>, strict: Option<usize>) -> Found {
     if let Some(found) = without_opener(parser) {
         return found;
     }
@@ -51,7 +52,7 @@ pub(super) fn gather(mender: &Mender<'_>, parser: &Parser<'_>) -> Found {
             found.crowd = true;
             break;
         }
-        let explored = read(mender, parser, site.start);
+        let explored = read(mender, parser, site.start, strict == Some(site.start));
         found.reached = found.reached.max(explored.reached);
         found.too_many |= explored.too_many;
         let start = site.start;
@@ -72,16 +73,12 @@ pub(super) fn gather(mender: &Mender<'_>, parser: &Parser<'_>) -> Found {
     found
 }
 
+/// Whether the text is known to be broken.
+type Known = bool;
+
 /// Strictly, if the document there is strict; else tolerantly.
-fn read(mender: &Mender<'_>, parser: &Parser<'_>, start: usize) -> Explored {
-    let mut builder = Builder::new(mender.policy.limits.depth);
-    builder.skip_to(start);
-    let step = builder.run(parser.raw, Reach::Whole);
-    let end = builder.root_end();
-    if let (Step::Done | Step::Broken(_), Some(end)) = (step, end)
-        && !parser.is_strange_rest(end)
-        && !parser.has_closer_at(end)
-    {
+fn read(mender: &Mender<'_>, parser: &Parser<'_>, start: usize, known: Known) -> Explored {
+    if !known && let Some(end) = strict_end(mender, parser, start) {
         return Explored { readings: vec![plain(end)], reached: end, ..Explored::default() };
     }
     if let Some(ended) = escaped::read(mender, parser, start) {
@@ -89,6 +86,17 @@ fn read(mender: &Mender<'_>, parser: &Parser<'_>, start: usize) -> Explored {
         return Explored { readings: vec![ended], reached, ..Explored::default() };
     }
     explore(parser, Reading::new(start))
+}
+
+/// Where the strict document that starts here ends, if there is one and nothing strange behind it.
+fn strict_end(mender: &Mender<'_>, parser: &Parser<'_>, start: usize) -> Option<usize> {
+    let mut builder = Builder::new(mender.policy.limits.depth);
+    builder.skip_to(start);
+    match builder.run(parser.raw, Reach::Whole) {
+        Step::Done | Step::Broken(_) => builder.root_end(),
+        Step::More | Step::TooDeep(_) => None,
+    }
+    .filter(|end| !parser.is_strange_rest(*end) && !parser.has_closer_at(*end))
 }
 
 fn plain(end: usize) -> Ended {

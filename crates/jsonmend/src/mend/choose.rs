@@ -2,7 +2,7 @@
 
 use super::Mender;
 use super::candidate::{Candidate, Found};
-use super::settle::{Made, make, settle};
+use super::settle::{Made, judge_by_policy, make, settle};
 use crate::edit::{Change, Class, Kind};
 use crate::guide::misfits;
 use crate::hypothesis::Ended;
@@ -109,7 +109,8 @@ impl Stage<'_, '_> {
         };
         let is_alone = made.iter().all(|(document, _)| !is_other(document));
         if is_alone && ended.doubt == Doubt::None && !candidate.crowded {
-            return settle(self.mender, raw, winner.changes.clone(), winner.class);
+            let (winner, _) = made.swap_remove(0);
+            return judge_by_policy(self.mender, winner);
         }
         let reason = if is_alone || made.iter().any(|(_, ended)| ended.doubt == Doubt::Shadow) {
             Doubtful::Value

@@ -71,17 +71,17 @@ impl<'g> Mender<'g> {
             }),
             Step::TooDeep(_) => Outcome::Rejected(Refusal::TooDeep),
             Step::Done => settle::settle(self, raw, Vec::new(), Class::Valid),
-            Step::More | Step::Broken(_) => self.tolerant(raw, status),
+            Step::More | Step::Broken(_) => self.tolerant(raw, status, builder.root_start()),
         }
     }
 
     #[cold]
-    fn tolerant(&self, raw: &str, status: Status) -> Outcome {
+    fn tolerant(&self, raw: &str, status: Status, strict: Option<usize>) -> Outcome {
         if crate::locate::start_of_text(raw) >= raw.len() {
             return Outcome::Rejected(Refusal::Empty);
         }
         let parser = Parser::new(raw, status, &self.policy);
-        let found = candidate::gather(self, &parser);
+        let found = candidate::gather(self, &parser, strict);
         choose::choose(self, &parser, &found)
     }
 }

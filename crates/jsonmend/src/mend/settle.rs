@@ -73,7 +73,7 @@ pub(super) fn make(mender: &Mender<'_>, raw: &str, mut changes: Vec<Change>, lea
     Made::Refused(Refusal::TooManyEdits)
 }
 
-fn judge_by_policy(mender: &Mender<'_>, document: Document) -> Outcome {
+pub(super) fn judge_by_policy(mender: &Mender<'_>, document: Document) -> Outcome {
     let policy = &mender.policy;
     let forbidden = document.kinds().find(|kind| !policy.allow.has(*kind));
     if let Some(kind) = forbidden {

@@ -2,6 +2,7 @@
 
 use super::Parser;
 use super::quote::Quote;
+use crate::lex::plain;
 
 /// How far a look-ahead goes. Every key and mark that matters is nearer.
 pub(super) const REACH: usize = 4096;
@@ -56,9 +57,16 @@ impl Parser<'_> {
     /// Where the string whose inside starts at `at` ends by the letter: behind its next quote.
     /// A line break or a colon before a quote means that there is none.
     pub(super) fn quote_ahead(&self, at: usize, quote: Quote) -> Option<usize> {
+        let near = self.bytes.get(..self.bytes.len().min(at + REACH)).unwrap_or_default();
         let mut here = at;
-        while here < at + REACH {
-            let rest = self.rest(here);
+        loop {
+            here = match quote {
+                Quote::Double | Quote::Doubled | Quote::Triple => plain::stop_after(near, here),
+                Quote::Single => plain::mark_after(near, here, b'\''),
+                Quote::Back => plain::mark_after(near, here, b'`'),
+                Quote::Smart | Quote::SmartSingle | Quote::Wide => here,
+            };
+            let rest = near.get(here..)?;
             let width = quote.ends(rest);
             if width > 0 {
                 return Some(here + width);
@@ -69,7 +77,6 @@ impl Parser<'_> {
                 _ => here += 1,
             }
         }
-        None
     }
 
     fn is_colon(&self, at: usize) -> bool {

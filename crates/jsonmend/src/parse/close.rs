@@ -15,25 +15,30 @@ pub(super) enum Close {
     Clean,
 }
 
-/// Quotes, and closers less openers, counted up to an offset.
-#[derive(Clone, Copy, Debug, Default)]
+/// Quotes, and closers less openers, from an offset to the end.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Tally {
-    at: usize,
-    quotes: usize,
+    from: usize,
+    quotes: isize,
     closers: isize,
 }
 
 impl Tally {
-    pub(super) fn advance(&mut self, bytes: &[u8], to: usize) {
-        if to < self.at {
-            *self = Self::default();
+    /// Nothing is counted yet.
+    pub(super) const fn at_end(end: usize) -> Self {
+        Self { from: end, quotes: 0, closers: 0 }
+    }
+
+    /// Counts from another offset on: only what lies between is looked at.
+    fn move_to(&mut self, bytes: &[u8], from: usize) {
+        let (start, end, sign) =
+            if from < self.from { (from, self.from, 1) } else { (self.from, from, -1) };
+        for byte in bytes.get(start..end).unwrap_or_default() {
+            self.quotes += sign * isize::from(*byte == b'"');
+            self.closers += sign * isize::from(matches!(byte, b'}' | b']'));
+            self.closers -= sign * isize::from(matches!(byte, b'{' | b'['));
         }
-        for byte in bytes.get(self.at..to).unwrap_or_default() {
-            self.quotes += usize::from(*byte == b'"');
-            self.closers += isize::from(matches!(byte, b'}' | b']'));
-            self.closers -= isize::from(matches!(byte, b'{' | b'['));
-        }
-        self.at = to;
+        self.from = from;
     }
 }
 
@@ -54,10 +59,9 @@ impl Parser<'_> {
             return false;
         }
         let mut tally = self.tally.get();
-        // Going back is rare and short: readings move in lock step.
-        tally.advance(self.bytes, from);
+        tally.move_to(self.bytes, from);
         self.tally.set(tally);
-        (self.all.quotes - tally.quotes) % 2 == 1 || self.all.closers - tally.closers > 0
+        tally.quotes % 2 == 1 || tally.closers > 0
     }
 
     /// Judges the end of a value's string whose closing quote ends at `after`.
@@ -81,7 +85,7 @@ impl Parser<'_> {
                 Some((b',', width)) => self.ends_before_comma(frames, at + width),
                 Some((b'}' | b']', _)) => Close::Clean,
                 _ if frame.is_object() => self.before_lost_comma(at, after),
-                _ => self.before_element(at),
+                _ => self.before_element(at, after),
             },
         }
     }
@@ -96,7 +100,12 @@ impl Parser<'_> {
     }
 
     /// In an array, a comma may be lost before an element.
-    fn before_element(&self, at: usize) -> Close {
+    fn before_element(&self, at: usize, after: usize) -> Close {
+        let is_marked = matches!(self.byte(at), Some(b'"' | b'{' | b'['));
+        if is_marked && self.slice(after, at).contains('\n') {
+            // Text in quotes does not go on in the next line with another quote.
+            return Close::Clean;
+        }
         if Quote::at(self.rest(at)).is_some() || matches!(self.byte(at), Some(b'{' | b'[')) {
             return Close::Fair;
         }
@@ -157,7 +166,7 @@ impl Parser<'_> {
                 KeyAhead::None => Close::Never,
                 _ => Close::Fair,
             },
-            Some(_) => self.before_element(at),
+            Some(_) => self.before_element(at, at),
         };
         best.min(follows)
     }

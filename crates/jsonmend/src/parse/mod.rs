@@ -12,6 +12,7 @@ mod cut;
 mod key;
 mod next;
 mod quote;
+mod skim;
 mod string;
 mod trivia;
 mod value;
@@ -109,6 +110,22 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
+    pub(crate) const fn new(shape: Shape, start: usize) -> Self {
+        Self {
+            shape,
+            items: 0,
+            member: start,
+            start,
+            movable: false,
+            last_movable: false,
+            before_movable: false,
+            whole: false,
+            elided: false,
+            has_twin: false,
+            mergeable: false,
+        }
+    }
+
     pub(crate) const fn is_object(self) -> bool {
         matches!(self.shape, Shape::Object | Shape::Doubled)
     }
@@ -303,9 +320,8 @@ pub(crate) struct Parser<'r> {
     pub(crate) bytes: &'r [u8],
     pub(crate) status: Status,
     pub(crate) policy: &'r Policy,
-    /// Quotes and unmatched closers before an offset; only moves forward as a rule.
+    /// Quotes and unmatched closers behind the last offset asked for.
     tally: Cell<close::Tally>,
-    all: close::Tally,
     /// Whether a reading was given up because it was nested too deep.
     pub(crate) deep: Cell<bool>,
 }
@@ -313,10 +329,8 @@ pub(crate) struct Parser<'r> {
 impl<'r> Parser<'r> {
     pub(crate) fn new(raw: &'r str, status: Status, policy: &'r Policy) -> Self {
         let bytes = raw.as_bytes();
-        let mut all = close::Tally::default();
-        all.advance(bytes, bytes.len());
-        let tally = Cell::new(close::Tally::default());
-        Self { raw, bytes, status, policy, tally, all, deep: Cell::new(false) }
+        let tally = Cell::new(close::Tally::at_end(bytes.len()));
+        Self { raw, bytes, status, policy, tally, deep: Cell::new(false) }
     }
 
     pub(crate) fn byte(&self, at: usize) -> Option<u8> {

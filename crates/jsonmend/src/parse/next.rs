@@ -10,10 +10,14 @@ impl Parser<'_> {
         let at = reading.at;
         let Some(byte) = self.byte(at) else { return };
         match byte {
-            b',' => self.comma(reading, 1, out),
+            b',' => {
+                reading.after_comma(1);
+                out.push(reading);
+            }
             b';' => {
                 reading.change(Kind::Semicolon, at, at + 1, ",");
-                self.comma(reading, 1, out);
+                reading.after_comma(1);
+                out.push(reading);
             }
             b'}' | b']' | b')' => self.closer(reading, byte, out),
             b':' => self.close_before_key(&reading, out),
@@ -21,7 +25,8 @@ impl Parser<'_> {
             _ => match self.fullwidth(at) {
                 Some((b',', width)) => {
                     reading.change(Kind::Fullwidth, at, at + width, ",");
-                    self.comma(reading, width, out);
+                    reading.after_comma(width);
+                    out.push(reading);
                 }
                 Some((mark @ (b'}' | b']'), width)) => {
                     let fits = reading.frames.last().is_some_and(|frame| frame.closer() == mark);
@@ -31,24 +36,19 @@ impl Parser<'_> {
                         self.pop(reading, at + width, out);
                     }
                 }
-                _ => self.lost_comma(reading, out),
+                _ => {
+                    if self.lost_comma(&mut reading) {
+                        out.push(reading);
+                    }
+                }
             },
         }
     }
 
-    #[expect(clippy::unused_self, reason = "one of the steps of a parser")]
-    fn comma(&self, mut reading: Reading, width: usize, out: &mut Vec<Reading>) {
-        let Some(frame) = reading.frames.last_mut() else { return };
-        reading.expect = if frame.is_object() { Expect::Key } else { Expect::Again };
-        frame.member = reading.at;
-        reading.comma = reading.at;
-        reading.at += width;
-        out.push(reading);
-    }
-
-    fn lost_comma(&self, mut reading: Reading, out: &mut Vec<Reading>) {
+    /// Puts a comma where one was lost; false if none can have stood there.
+    pub(super) fn lost_comma(&self, reading: &mut Reading) -> bool {
         let at = reading.at;
-        let Some(frame) = reading.frames.last().copied() else { return };
+        let Some(frame) = reading.frames.last().copied() else { return false };
         let has_line_end = self.slice(reading.value_end, at).contains('\n');
         let is_next = if frame.is_object() {
             match self.key_ahead(at) {
@@ -70,7 +70,7 @@ impl Parser<'_> {
         let place = reading.value_end;
         let is_word = reading.last == Last::Bare && !self.is_scalar(reading.value_start, place);
         if !is_next || (is_word && !has_line_end) {
-            return;
+            return false;
         }
         // `"""` may be an empty string and another, or quotes in a text.
         if self.rest(reading.value_start).starts_with(b"\"\"\"") {
@@ -83,7 +83,7 @@ impl Parser<'_> {
         if let Some(frame) = reading.frames.last_mut() {
             frame.member = place;
         }
-        out.push(reading);
+        true
     }
 
     /// `"a" + "b"`: one string.
@@ -168,23 +168,8 @@ impl Parser<'_> {
         if frame.shape == Shape::Tuple && frame.items == 1 && !has_comma {
             return;
         }
-        if let Some(parent) = reading.frames.last_mut() {
-            let is_twin = parent.is_object() == frame.is_object();
-            parent.last_movable = is_twin && (frame.movable || frame.items > 1);
-            parent.movable |= parent.last_movable;
-        }
-        reading.valued(Last::Container, end);
-        if let Some(parent) = reading.frames.last_mut()
-            && parent.is_object() == frame.is_object()
-        {
-            parent.has_twin = true;
-            parent.mergeable |= frame.mergeable;
-        }
-        if let Some(parent) = reading.frames.last_mut() {
-            parent.elided |= frame.elided;
-        }
-        reading.last_mergeable = frame.mergeable;
-        reading.value_start = frame.start;
+        reading.frames.push(frame);
+        reading.shut(end);
         let is_too_many = matches!(self.byte(self.peek(end)), Some(b'}' | b']'));
         if reading.expect == Expect::Done && frame.mergeable && is_too_many {
             reading.doubted(Doubt::Always);
@@ -228,6 +213,34 @@ impl Parser<'_> {
 }
 
 impl Reading {
+    /// Behind a comma of this width.
+    pub(super) fn after_comma(&mut self, width: usize) {
+        let Some(frame) = self.frames.last_mut() else { return };
+        self.expect = if frame.is_object() { Expect::Key } else { Expect::Again };
+        frame.member = self.at;
+        self.comma = self.at;
+        self.at += width;
+    }
+
+    /// The innermost container ends at `end` and is whole.
+    pub(super) fn shut(&mut self, end: usize) {
+        let Some(frame) = self.frames.pop() else { return };
+        if let Some(parent) = self.frames.last_mut() {
+            let is_twin = parent.is_object() == frame.is_object();
+            parent.last_movable = is_twin && (frame.movable || frame.items > 1);
+            parent.movable |= parent.last_movable;
+        }
+        self.valued(Last::Container, end);
+        if let Some(parent) = self.frames.last_mut() {
+            let is_twin = parent.is_object() == frame.is_object();
+            parent.has_twin |= is_twin;
+            parent.mergeable |= is_twin && frame.mergeable;
+            parent.elided |= frame.elided;
+        }
+        self.last_mergeable = frame.mergeable;
+        self.value_start = frame.start;
+    }
+
     /// An element or member may be lost where a comma stands.
     pub(super) fn elide(&mut self) {
         if let Some(frame) = self.frames.last_mut() {

@@ -68,9 +68,7 @@ impl Parser<'_> {
             Quote::Double | Quote::Doubled | Quote::Triple => plain::stop_after(self.bytes, at),
             Quote::Single | Quote::Back => {
                 let mark = if quote == Quote::Single { b'\'' } else { b'`' };
-                let stops = |byte: &u8| plain::is_stop(*byte) || *byte == mark;
-                at += self.rest(at).iter().take_while(|byte| !stops(byte)).count();
-                at
+                plain::mark_after(self.bytes, at, mark)
             }
             Quote::Smart | Quote::SmartSingle | Quote::Wide => {
                 let stops = |byte: &u8| plain::is_stop(*byte) || matches!(byte, 0xe2 | 0xef);

@@ -84,19 +84,7 @@ impl Parser<'_> {
             return;
         }
         let start = reading.at;
-        reading.frames.push(Frame {
-            shape,
-            items: 0,
-            member: start,
-            start,
-            movable: false,
-            last_movable: false,
-            before_movable: false,
-            whole: false,
-            elided: false,
-            has_twin: false,
-            mergeable: false,
-        });
+        reading.frames.push(Frame::new(shape, start));
         reading.at += width;
         reading.expect = if shape == Shape::Object { Expect::Member } else { Expect::Element };
         out.push(reading);

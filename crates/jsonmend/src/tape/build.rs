@@ -9,6 +9,9 @@ use super::word::{MAX_TEXT, Tag, Word};
 use crate::lex::escape::{self, Escape};
 use crate::lex::{number, plain, space};
 
+/// Room made at first.
+const FIRST_WORDS: usize = 1 << 13;
+
 /// Whether the text given is all there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
@@ -52,6 +55,8 @@ struct Frame {
     /// Where its keys begin on the list of keys; unused for arrays.
     keys: u32,
     is_object: bool,
+    /// Where it starts in the text.
+    start: u32,
 }
 
 /// A document under construction.
@@ -93,6 +98,11 @@ impl Builder {
         self.at = at;
     }
 
+    /// Where a container at the root starts that turned out not to be strict.
+    pub(crate) fn root_start(&self) -> Option<usize> {
+        self.frames.first().map(|frame| frame.start as usize)
+    }
+
     /// Where the root ends, once it is whole.
     pub(crate) fn root_end(&self) -> Option<usize> {
         (self.expect == Expect::End).then_some(self.root_end)
@@ -122,7 +132,8 @@ impl Builder {
             return Step::Broken(MAX_TEXT);
         }
         if self.words.is_empty() {
-            self.words.reserve(bytes.len() / 8 + 8);
+            // A text that breaks at once costs no memory; others grow a few times.
+            self.words.reserve((bytes.len() / 8 + 8).min(FIRST_WORDS));
         }
         if let Some((start, scanned, escaped)) = self.string
             && let Err(step) = self.string(bytes, start, scanned, escaped)
@@ -195,6 +206,7 @@ impl Builder {
             items: 0,
             keys: self.keys.len() as u32,
             is_object,
+            start: self.at as u32,
         });
         self.words.push(Word::container(tag, 0, 0));
         self.at += 1;

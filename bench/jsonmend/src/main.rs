@@ -1,0 +1,136 @@
+//! Measures jsonmend against serde_json, jiter and jsonrepair-rs: valid text to tape, broken text
+//! of several families to a value, and a stream in small pieces. Prints MB/s and ratios.
+//!
+//! `cargo run --release` in this folder. Times are the best of several runs.
+
+use std::fmt::Write as _;
+use std::hint::black_box;
+use std::time::Instant;
+
+use jsonmend::{Limits, Mender, Policy, Status};
+
+fn main() {
+    let policy = Policy {
+        limits: Limits { edits: usize::MAX, input: 1 << 28, ..Limits::default() },
+        ..Policy::standard()
+    };
+    let mender = Mender::new(policy);
+    println!("valid JSON to a value, MB/s (ratio to serde_json Value)");
+    println!("{:<22} {:>10} {:>10} {:>10}", "text", "serde_json", "jiter", "jsonmend");
+    for (name, text) in [
+        ("pretty 1 MB", document(1 << 20, Style::Pretty)),
+        ("compact 1 MB", document(1 << 20, Style::Compact)),
+        ("compact 100 kB", document(100_000, Style::Compact)),
+        ("compact 2 kB", document(2_000, Style::Compact)),
+    ] {
+        let serde = rate(&text, || {
+            black_box(serde_json::from_str::<serde_json::Value>(&text).is_ok());
+        });
+        let jiter = rate(&text, || {
+            black_box(jiter::JsonValue::parse(text.as_bytes(), false).is_ok());
+        });
+        let ours = rate(&text, || {
+            black_box(mender.mend(&text, Status::Stopped));
+        });
+        println!(
+            "{name:<22} {serde:>10.0} {jiter:>10.0} {ours:>10.0}   x{:.2} of serde_json, x{:.2} of jiter",
+            ours / serde,
+            ours / jiter
+        );
+    }
+    println!("\nbroken JSON, 1 MB, MB/s: jsonrepair-rs to text, jsonmend to a tape");
+    println!("{:<22} {:>14} {:>10}", "damage", "jsonrepair-rs", "jsonmend");
+    for (name, text) in families(1 << 20) {
+        let outcome = mender.mend(&text, Status::Unknown);
+        let theirs = rate(&text, || {
+            black_box(jsonrepair_rs::jsonrepair(&text).is_ok());
+        });
+        let ours = rate(&text, || {
+            black_box(mender.mend(&text, Status::Unknown));
+        });
+        println!("{name:<22} {theirs:>14.0} {ours:>10.0}   x{:.2}  ({})", ours / theirs, outcome.name());
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Style {
+    Pretty,
+    Compact,
+}
+
+/// A list of records like those of a support queue, of about `size` bytes.
+fn document(size: usize, style: Style) -> String {
+    let mut items = Vec::new();
+    let mut length = 2;
+    for number in 0.. {
+        let item = serde_json::json!({
+            "id": number,
+            "title": format!("Ticket {number}: the printer on floor {} does not answer", number % 9),
+            "tags": ["urgent", "hardware", format!("t{}", number % 17)],
+            "score": f64::from(number) * 0.25 + 0.1,
+            "open": number % 2 == 0,
+            "owner": {"name": "Alex Müller", "mail": "alex@example.test", "team": null},
+            "notes": "First line\nsecond line with a \"quote\" in it; nothing else to say about it.",
+        });
+        length += item.to_string().len() + 1;
+        items.push(item);
+        if length >= size {
+            break;
+        }
+    }
+    match style {
+        Style::Pretty => serde_json::to_string_pretty(&items).unwrap_or_default(),
+        Style::Compact => serde_json::to_string(&items).unwrap_or_default(),
+    }
+}
+
+/// The families of damage of the survey, each on a text of about `size` bytes.
+fn families(size: usize) -> Vec<(&'static str, String)> {
+    let pretty = document(size, Style::Pretty);
+    let cut = pretty.floor_char_boundary(pretty.len() * 93 / 100);
+    let mut bare = String::new();
+    for line in pretty.lines() {
+        let indent = line.len() - line.trim_start().len();
+        let (space, rest) = line.split_at(indent);
+        match rest.strip_prefix('"').and_then(|rest| rest.split_once("\":")) {
+            Some((key, value)) => {
+                let _ = writeln!(bare, "{space}{key}:{value}");
+            }
+            None => {
+                let _ = writeln!(bare, "{line}");
+            }
+        }
+    }
+    let python = pretty
+        .replace('\'', "\\'")
+        .replace("\\\"", "\u{1}")
+        .replace('"', "'")
+        .replace('\u{1}', "\"")
+        .replace("true", "True")
+        .replace("false", "False")
+        .replace("null", "None");
+    vec![
+        ("fence and prose", format!("Here it is:\n\n```json\n{pretty}\n```\nDone.")),
+        ("cut at 93 %", pretty[..cut].to_owned()),
+        ("trailing commas", pretty.replace("\n  }", ",\n  }").replace("\n    ]", ",\n    ]")),
+        ("python repr", python),
+        ("missing commas", pretty.replace("\",\n", "\"\n")),
+        ("inner quotes", pretty.replace("\\\"", "\"")),
+        ("unquoted keys", bare),
+        ("raw newlines", pretty.replace("\\n", "\n")),
+    ]
+}
+
+/// Best rate of several runs, in MB/s.
+fn rate(text: &str, mut run: impl FnMut()) -> f64 {
+    let rounds = (2_000_000 / text.len()).clamp(1, 1000);
+    let mut best = f64::MAX;
+    for _ in 0..15 {
+        let start = Instant::now();
+        for _ in 0..rounds {
+            run();
+        }
+        best = best.min(start.elapsed().as_secs_f64() / rounds as f64);
+    }
+    text.len() as f64 / best / 1e6
+}
