@@ -331,7 +331,7 @@ async fn unknown_routes_paths_and_methods_are_told_with_what_there_is() {
         assert!(seen.text().contains("`o`") && seen.text().contains("`a`"), "{}", seen.text());
         let long = "x".repeat(100_000);
         let seen = world.ask(dialect, &request(dialect, &long, HELLO)).await;
-        assert_eq!(told::not_typed(dialect, &seen, 404, "unknown_route"), [""; 0]);
+        assert_eq!(told::not_typed(dialect, &seen, 400, "invalid_request"), [""; 0]);
         assert!(seen.body.len() < 2000, "the name is not sent back whole");
     }
     for (start, dialect, right) in [
