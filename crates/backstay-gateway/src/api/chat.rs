@@ -16,13 +16,14 @@ use crate::hold::{Held, KEEP_ALIVE, Seeking};
 use crate::server::Gateway;
 use crate::{door, respond};
 
-/// Serves a generating call in `dialect`.
+/// Serves a generating call in `dialect`, whose path is rightly written `path`.
 pub(super) async fn serve(
     gateway: Arc<Gateway>,
     request: Request<Incoming>,
     dialect: Dialect,
+    path: &'static str,
 ) -> Response<Sent> {
-    match take(&gateway, request, dialect).await {
+    match take(&gateway, request, dialect, path).await {
         Ok(Taken::Ask(ask)) => answer(&gateway, *ask).await,
         Ok(Taken::Bypass(forward)) => through::send(&gateway, *forward).await,
         Err(error) => respond::failure(dialect, &error),
@@ -39,13 +40,14 @@ async fn take(
     gateway: &Gateway,
     request: Request<Incoming>,
     dialect: Dialect,
+    path: &'static str,
 ) -> Result<Taken, CallError> {
     let arrived = gateway.engine().now();
     let caller = admit(gateway, request.headers())?;
     let (parts, body) = request.into_parts();
     let body = door::read(&parts.headers, body, gateway.max_body()).await?;
     if through::bypasses(&parts.headers) {
-        let forward = through::of(&parts, body, dialect);
+        let forward = through::of(&parts, body, dialect, path);
         return Ok(Taken::Bypass(Box::new(forward)));
     }
     door::is_plain(&parts.headers)?;

@@ -2,6 +2,7 @@
 
 mod chat;
 mod models;
+mod path;
 mod through;
 
 use std::sync::Arc;
@@ -25,19 +26,18 @@ pub(crate) static VERSION: HeaderName = HeaderName::from_static("anthropic-versi
 /// Answers one request. Total: every failure is a response.
 pub async fn serve(gateway: Arc<Gateway>, request: Request<Incoming>) -> Response<Sent> {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    if let Some((dialect, path)) = path::generating(&path) {
+        if method != Method::POST {
+            return wrong_method(&method, path, "POST");
+        }
+        return chat::serve(gateway, request, dialect, path).await;
+    }
     match (&method, path.as_str()) {
-        (&Method::POST, "/v1/chat/completions" | "/chat/completions") => {
-            chat::serve(gateway, request, Dialect::OpenaiChat).await
-        }
-        (&Method::POST, "/v1/messages" | "/messages") => {
-            chat::serve(gateway, request, Dialect::Anthropic).await
-        }
         (&Method::GET | &Method::HEAD, "/health/live") => text("ok\n"),
         (&Method::GET | &Method::HEAD, "/health/ready") => ready(&gateway),
         (&Method::GET, "/metrics") => metrics(&gateway),
         (&Method::GET, "/") => text("Backstay. See /health/ready, /v1/models, /metrics.\n"),
         (_, "/health/live" | "/health/ready" | "/metrics") => wrong_method(&method, &path, "GET"),
-        (_, "/v1/chat/completions" | "/v1/messages") => wrong_method(&method, &path, "POST"),
         (&Method::GET | &Method::HEAD, "/v1/models") => models::list(&gateway, &request),
         (&Method::GET, _) if path.starts_with("/v1/models/") => {
             models::one(&gateway, &request, path.trim_start_matches("/v1/models/"))

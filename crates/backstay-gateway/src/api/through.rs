@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 
 use backstay::fault::CallError;
 
-use super::{VERSION, admit, dialect_of};
+use super::{VERSION, admit, dialect_of, path};
 use crate::body::Sent;
 use crate::server::Gateway;
 use crate::{door, respond};
@@ -38,21 +38,27 @@ pub(super) async fn serve(gateway: Arc<Gateway>, request: Request<Incoming>) -> 
         );
         return respond::failure(dialect, &CallError::local(Local::UnknownRoute, note));
     }
+    if let Some(what) = path::ambiguous(request.uri().path()) {
+        let note = format!(
+            "the path holds {what}, which servers read in different ways; send the plain path"
+        );
+        return respond::failure(dialect, &CallError::local(Local::InvalidRequest, note));
+    }
     if let Err(error) = admit(&gateway, request.headers()) {
         return respond::failure(dialect, &error);
     }
     let (parts, body) = request.into_parts();
     match door::read(&parts.headers, body, gateway.max_body()).await {
-        Ok(body) => send(&gateway, of(&parts, body, dialect)).await,
+        Ok(body) => send(&gateway, of(&parts, body, dialect, parts.uri.path())).await,
         Err(error) => respond::failure(dialect, &error),
     }
 }
 
-/// The request to be handed through.
-pub(super) fn of(parts: &Parts, body: Bytes, dialect: Dialect) -> Forward {
+/// The request to be handed through to `path`.
+pub(super) fn of(parts: &Parts, body: Bytes, dialect: Dialect, path: &str) -> Forward {
     Forward {
         method: parts.method.clone(),
-        path: parts.uri.path().to_owned(),
+        path: path.to_owned(),
         query: parts.uri.query().map(str::to_owned),
         headers: parts.headers.clone(),
         body,

@@ -76,13 +76,29 @@ async fn keys_let_callers_in_by_both_schemes_and_never_go_upstream() {
         assert!(sent.starts_with(want), "{}: {sent}", entry.model);
         assert_eq!(entry.header("x-api-key"), None, "{}", entry.model);
     }
-    // Only where the config says so is the caller's own key sent on.
+    // Also where the config asks for the caller's own key: this one is the gateway's.
+    let headers = [("authorization", "Bearer caller-s3cret")];
+    world.ask_with(OPENAI, &headers, &request(OPENAI, "asked", HELLO)).await;
+    assert_eq!(world.settled_log("asked-1").await[0].header("authorization"), None);
+    let row = world.engine().call_log().find("").unwrap().expect("a row");
+    assert_eq!((&*row.caller, &*row.tenant), ("app", "support"));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_keys_a_callers_own_key_is_sent_on_where_the_config_says_so() {
+    let world = Setup::new()
+        .tables(
+            "[providers.asked]\ndialect = \"openai_chat\"\nbase_url = \"OPENAI_BASE\"\n\
+             auth = \"caller\"",
+        )
+        .alone("asked", "asked", &["healthy"], ROUTE)
+        .start()
+        .await;
     let headers = [("authorization", "Bearer caller-s3cret")];
     world.ask_with(OPENAI, &headers, &request(OPENAI, "asked", HELLO)).await;
     let log = world.settled_log("asked-1").await;
     assert!(log[0].header("authorization").unwrap().starts_with("present (20 chars)"));
-    let row = world.engine().call_log().find("").unwrap().expect("a row");
-    assert_eq!((&*row.caller, &*row.tenant), ("app", "support"));
     world.stop().await;
 }
 
@@ -169,6 +185,49 @@ async fn other_paths_of_a_provider_pass_through_with_their_queries() {
     let log = world.settled_log("count-1").await;
     assert_eq!(log[0].path, "/v1/messages/count_tokens?beta=true");
     assert_eq!(log[0].header("anthropic-beta"), Some("token-counting"));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_spelling_of_a_generating_path_goes_round_the_checks() {
+    let world = Setup::new()
+        .alone("o", "openai", &["healthy"], "max_output_tokens = 300")
+        .alone("a", "anthropic", &["healthy"], "max_output_tokens = 300")
+        .start()
+        .await;
+    let body = request(OPENAI, "o", HELLO).to_string();
+    for path in ["/v1/chat/completions/", "/chat/completions", "/v1/%63hat/completions"] {
+        let seen =
+            client::call(world.address(), &format!("POST {path}"), &[], body.as_bytes()).await;
+        assert_eq!((seen.status, seen.header("x-backstay-outcome")), (200, "answered"), "{path}");
+    }
+    let calls = world.mock.log().len();
+    for path in [
+        "/v1//chat/completions",
+        "/v1/../v1/chat/completions",
+        "/v1/x/%2e%2E/chat/completions",
+        "/v1/x%2f..%2fchat/completions",
+        "/v1/./embeddings",
+        "/v1/x%5cy",
+        "/v1/x\\y",
+    ] {
+        for headers in [&[][..], &[("x-backstay-bypass", "1")][..]] {
+            let start = format!("POST {path}");
+            let seen = client::call(world.address(), &start, headers, body.as_bytes()).await;
+            let wrongs = told::not_typed(OPENAI, &seen, 400, "invalid_request");
+            assert_eq!(wrongs, [""; 0], "{path}");
+            assert!(seen.text().contains("the path holds"), "{}", seen.text());
+        }
+    }
+    assert_eq!(world.mock.log().len(), calls, "nothing of them reached a provider");
+    // A bypass goes to the path that the provider has, however the caller wrote it.
+    let body = request(Dialect::Anthropic, "a", HELLO).to_string();
+    let bypass = [("x-backstay-bypass", "1")];
+    for path in ["POST /messages", "POST /v1/messages/"] {
+        let seen = client::call(world.address(), path, &bypass, body.as_bytes()).await;
+        assert_eq!((seen.status, seen.header("x-backstay-outcome")), (200, "bypassed"), "{path}");
+    }
+    assert!(world.log("a-1").iter().all(|entry| entry.path == "/v1/messages"));
     world.stop().await;
 }
 
