@@ -146,7 +146,9 @@ fn thinking_and_its_signature_are_read() {
     ];
     assert_eq!(read(&events), deltas);
     let mut fold = Fold::default();
-    deltas.iter().for_each(|delta| fold.push(delta));
+    for delta in &deltas {
+        fold.push(delta);
+    }
     assert_eq!(fold.into_reply().unknown, ["content block: redacted_thinking"]);
 }
 
