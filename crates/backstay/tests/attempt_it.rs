@@ -1,5 +1,6 @@
 //! What one attempt sends, and what it makes of providers that answer badly.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says so by failing")]
+#![expect(clippy::disallowed_methods, reason = "the provider's task ends with the test's runtime")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -223,4 +224,54 @@ async fn a_reply_with_parts_that_a_fold_would_lose_is_never_folded() {
         asked["max_tokens"] = json!(4096);
         assert_eq!(is_streamed(dialect, asked).await, streamed, "{dialect:?} {more}");
     }
+}
+
+// --- streams held after their finish ---
+
+/// An event stream of these chunks of the first choice: its delta, and its finish reason.
+fn events(chunks: &[(Value, Value)]) -> String {
+    let mut out = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n".to_owned();
+    for (delta, finish) in chunks {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
+        let chunk = json!({"id": "c", "object": "chat.completion.chunk", "model": "m",
+            "choices": [choice]});
+        out.push_str("data: ");
+        out.push_str(&chunk.to_string());
+        out.push_str("\n\n");
+    }
+    out
+}
+
+/// The answer to a plain call whose provider streams `chunks` and then holds the stream, and how
+/// many requests the provider got.
+async fn held_after(chunks: &[(Value, Value)]) -> (Result<Value, &'static str>, usize) {
+    let held = Duration::from_secs(20);
+    let mut upstream = Upstream::start("p", Dialect::OpenaiChat, events(chunks), held).await;
+    let engine = engine([upstream.provider.clone()]);
+    let mut ask = ask(&engine, Dialect::OpenaiChat, "p/m", &json!({}));
+    ask.headers.insert("x-backstay-deadline", "1s".parse().unwrap());
+    let answer = match call::answer(&engine, ask).await {
+        Ok(answer) => match answer.body {
+            Body::Whole(bytes) => Ok(serde_json::from_slice(&bytes).unwrap()),
+            body => panic!("a whole answer was asked for: {body:?}"),
+        },
+        Err(error) => Err(error.code()),
+    };
+    (answer, std::iter::from_fn(|| upstream.request()).count())
+}
+
+#[tokio::test]
+async fn a_folded_stream_held_after_its_finish_is_a_whole_reply() {
+    let said = (json!({"role": "assistant", "content": "All of it."}), json!(null));
+    let (answer, requests) = held_after(&[said, (json!({}), json!("stop"))]).await;
+    assert_eq!(answer.unwrap()["choices"][0]["message"]["content"], "All of it.");
+    assert_eq!(requests, 1);
+}
+
+#[tokio::test]
+async fn a_folded_stream_held_before_a_finish_that_is_known_is_no_reply() {
+    let said = (json!({"role": "assistant", "content": "Half of"}), json!(null));
+    let odd = (json!({}), json!("sleepy"));
+    assert!(held_after(std::slice::from_ref(&said)).await.0.is_err());
+    assert!(held_after(&[said, odd]).await.0.is_err());
 }

@@ -9,10 +9,17 @@ use super::{Failure, Got, classify};
 
 /// The whole reply a stream adds up to.
 ///
-/// A stream is whole only with a known finish and the protocol's end, or the body's clean end.
+/// A stream is whole only with a known finish and the protocol's end, or the body's clean end, or
+/// silence: a provider that holds the stream after its finish has said all of the reply.
 pub(super) async fn whole(opened: &mut Opened) -> Result<Reply, Failure> {
     let mut fold = Fold::default();
-    while let Some(piece) = opened.next().await? {
+    loop {
+        let piece = match opened.next().await {
+            Ok(Some(piece)) => piece,
+            Ok(None) => break,
+            Err(failure) if is_silence(failure.fault) && is_finished(&fold) => break,
+            Err(failure) => return Err(failure),
+        };
         for delta in &piece.deltas {
             fold.push(delta);
         }
@@ -32,6 +39,16 @@ pub(super) async fn whole(opened: &mut Opened) -> Result<Reply, Failure> {
         FoldEnd::Failed(error) => Err(classify::in_stream(error)),
         FoldEnd::TooLarge(fault) => Err(Failure::new(Fault::MalformedReply, fault.to_string())),
     }
+}
+
+/// Whether a fault is a wait that took too long.
+fn is_silence(fault: Fault) -> bool {
+    matches!(fault, Fault::Stalled | Fault::TotalTimeout)
+}
+
+/// Whether the model has said why it stopped, in a word that is known.
+fn is_finished(fold: &Fold) -> bool {
+    fold.finish_seen().is_some_and(|finish| finish != Finish::Unknown)
 }
 
 /// Reads on until there is content to release, and keeps all that was read for the caller.
