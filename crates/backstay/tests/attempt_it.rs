@@ -275,3 +275,21 @@ async fn a_folded_stream_held_before_a_finish_that_is_known_is_no_reply() {
     assert!(held_after(std::slice::from_ref(&said)).await.0.is_err());
     assert!(held_after(&[said, odd]).await.0.is_err());
 }
+
+// --- requests handed through ---
+
+#[tokio::test]
+async fn a_model_without_a_target_of_the_paths_dialect_is_refused_and_goes_nowhere_else() {
+    let named = Upstream::good("named", Dialect::Anthropic).await;
+    let mut other = Upstream::good("other", Dialect::OpenaiChat).await;
+    let engine = engine([named.provider.clone(), other.provider.clone()]);
+    let error = forward(&engine, through("named/m")).await.unwrap_err();
+    assert_eq!((error.code(), error.param()), ("invalid_request", Some("model")), "{error}");
+    assert!(error.to_string().contains("no target of `named/m` speaks"), "{error}");
+    assert_eq!(other.request(), None);
+    for free in ["nobodys-model", ""] {
+        let to = forward(&engine, through(free)).await.unwrap().target;
+        assert_eq!(to, "other", "{free}");
+        assert!(other.request().is_some());
+    }
+}

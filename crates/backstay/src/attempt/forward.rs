@@ -130,7 +130,7 @@ fn destination(
         })?;
         return Ok((name.to_owned(), Arc::clone(provider), forward.body.clone()));
     }
-    if let Some((target, body)) = by_model(plan, forward) {
+    if let Some((target, body)) = by_model(plan, forward)? {
         return Ok((target.id.clone(), Arc::clone(&target.provider), body));
     }
     let mut providers = plan.policy().providers.values();
@@ -143,13 +143,25 @@ fn destination(
 }
 
 /// The first target of the path's dialect on the route that the body's model names, and the body
-/// with the target's own name of the model in it.
-fn by_model(plan: &Plan, forward: &Forward) -> Option<(Arc<Target>, Bytes)> {
-    let head = scan(&forward.body, 127).ok()?;
-    let model = head.string(&forward.body, "model").ok()??;
-    let (route, _) = plan.route(&model)?;
+/// with the target's own name of the model in it. `None`: the body names no model that is known.
+///
+/// # Errors
+/// The route has no such target. Another provider that is not on the route must not get the call.
+fn by_model(plan: &Plan, forward: &Forward) -> Result<Option<(Arc<Target>, Bytes)>, CallError> {
+    let Ok(head) = scan(&forward.body, 127) else { return Ok(None) };
+    let Ok(Some(model)) = head.string(&forward.body, "model") else { return Ok(None) };
+    let Some((route, _)) = plan.route(&model) else { return Ok(None) };
     let mut targets = route.tiers.iter().flatten();
-    let target = targets.find(|target| target.provider.dialect == forward.dialect)?;
+    let target = targets.find(|target| target.provider.dialect == forward.dialect);
+    let target = target.ok_or_else(|| {
+        let dialect = forward.dialect.name();
+        let note = format!(
+            "no target of `{model}` speaks {dialect}, the format of {}; name another model, or a \
+             provider in the header x-backstay-provider",
+            forward.path
+        );
+        CallError::local(Local::InvalidRequest, note).blaming("model")
+    })?;
     let renamed = target.model.as_ref().filter(|name| **name != model);
     let body = match renamed {
         Some(name) => {
@@ -158,7 +170,7 @@ fn by_model(plan: &Plan, forward: &Forward) -> Option<(Arc<Target>, Bytes)> {
         }
         None => forward.body.clone(),
     };
-    Some((Arc::clone(target), body))
+    Ok(Some((Arc::clone(target), body)))
 }
 
 /// Whether a header may cross the gateway.
