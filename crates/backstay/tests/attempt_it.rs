@@ -293,3 +293,18 @@ async fn a_model_without_a_target_of_the_paths_dialect_is_refused_and_goes_nowhe
         assert!(other.request().is_some());
     }
 }
+
+// --- error responses ---
+
+#[tokio::test]
+async fn an_error_body_that_never_ends_holds_the_call_two_seconds() {
+    let head = "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n\
+        content-length: 900\r\n\r\n{\"error\": ";
+    let held = Duration::from_secs(20);
+    let upstream = Upstream::start("p", Dialect::OpenaiChat, head.into(), held).await;
+    let engine = engine([upstream.provider.clone()]);
+    let ask = ask(&engine, Dialect::OpenaiChat, "p/m", &json!({}));
+    let answer = tokio::time::timeout(Duration::from_secs(8), call::answer(&engine, ask)).await;
+    let error = answer.unwrap().unwrap_err();
+    assert_eq!(error.side(), backstay_decide::Side::Caller, "{}", error.code());
+}

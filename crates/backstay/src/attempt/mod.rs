@@ -24,7 +24,7 @@ use backstay_wire::{Dialect, ProviderError, Reply};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::Full;
-use tokio::time::timeout_at;
+use tokio::time::{Instant, timeout_at};
 
 use crate::contract::{Contract, Wants};
 use crate::engine::Engine;
@@ -33,6 +33,10 @@ use crate::route::{Armed, Shot};
 use adapter::Form;
 use stream::{Opened, StreamTimers};
 use transport::{Incoming, SendFault};
+
+/// Longest wait for the body of an error response: its head alone says what to do next, so the
+/// provider's words are not worth the time of another try.
+const ERROR_BODY: Duration = Duration::from_secs(2);
 
 /// What came of an attempt.
 #[derive(Debug)]
@@ -137,7 +141,7 @@ async fn one(
     seen.request_id = classify::request_id(&head.headers);
     let end = timers.sent + timers.total;
     if !parts.status.is_success() {
-        let body = read::bounded(body, read::MAX_ERROR, end).await.unwrap_or_default();
+        let body = read::bounded(body, read::MAX_ERROR, end.min(Instant::now() + ERROR_BODY)).await;
         return Err(classify::status(&seen.armed, &head, &body, engine.clock().wall()));
     }
     let dialect = seen.armed.request.dialect;

@@ -19,7 +19,7 @@ pub(super) const MAX_REPLY: usize = 64 << 20;
 pub(super) const MAX_ERROR: usize = 64 << 10;
 
 /// The first `most` bytes of `body`, until `end`; what came until then when it breaks off.
-pub(super) async fn bounded(mut body: Incoming, most: usize, end: Instant) -> Option<Bytes> {
+pub(super) async fn bounded(mut body: Incoming, most: usize, end: Instant) -> Bytes {
     let mut kept = BytesMut::new();
     while kept.len() < most {
         let Ok(Some(Ok(frame))) = timeout_at(end, body.frame()).await else { break };
@@ -28,7 +28,7 @@ pub(super) async fn bounded(mut body: Incoming, most: usize, end: Instant) -> Op
             kept.extend_from_slice(piece.get(..room.min(piece.len())).unwrap_or_default());
         }
     }
-    Some(kept.freeze())
+    kept.freeze()
 }
 
 /// The whole body.
