@@ -3,14 +3,17 @@
 //! A head that is too large or not HTTP never reaches our code: the library answers 431 or 400
 //! with an empty body. SDK users would see a blank error. This wrapper stands on the socket,
 //! recognises those canned answers by their first bytes, and puts a body to them that both SDK
-//! families read.
+//! families read. While an answer of ours is under way nothing is touched, whatever it looks like:
+//! a provider's own empty 400 goes on as it is.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::stalled::Unstalled;
+use crate::turn::Turn;
 
 const TOO_LARGE: &[u8] = b"HTTP/1.1 431 ";
 const NOT_HTTP: &[u8] = b"HTTP/1.1 400 ";
@@ -20,13 +23,14 @@ const EMPTY: &[u8] = b"content-length: 0";
 #[derive(Debug)]
 pub(crate) struct Worded {
     socket: Unstalled,
+    turn: Arc<Turn>,
     /// What is left to write of a worded answer.
     left: Vec<u8>,
 }
 
 impl Worded {
-    pub(crate) fn new(socket: Unstalled) -> Self {
-        Self { socket, left: Vec::new() }
+    pub(crate) fn new(socket: Unstalled, turn: Arc<Turn>) -> Self {
+        Self { socket, turn, left: Vec::new() }
     }
 
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
@@ -86,12 +90,14 @@ impl AsyncWrite for Worded {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<std::io::Result<usize>> {
-        if let Some(answer) = worded(bytes) {
+        std::task::ready!(self.poll_left(cx))?;
+        if self.turn.is_asking()
+            && let Some(answer) = worded(bytes)
+        {
             self.left = answer;
             let _ = self.poll_left(cx)?;
             return Poll::Ready(Ok(bytes.len()));
         }
-        std::task::ready!(self.poll_left(cx))?;
         Pin::new(&mut self.socket).poll_write(cx, bytes)
     }
 
@@ -113,7 +119,9 @@ impl AsyncWrite for Worded {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         std::task::ready!(self.poll_left(cx))?;
-        Pin::new(&mut self.socket).poll_flush(cx)
+        std::task::ready!(Pin::new(&mut self.socket).poll_flush(cx))?;
+        self.turn.flushed();
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {

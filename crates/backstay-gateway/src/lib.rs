@@ -19,5 +19,6 @@ pub mod hold;
 pub mod respond;
 pub mod server;
 mod stalled;
+mod turn;
 
 pub use server::{Gateway, Running};

@@ -32,6 +32,7 @@ use crate::canned::Worded;
 use crate::config::Server;
 use crate::respond;
 use crate::stalled::{STALLED, Unstalled};
+use crate::turn::{Ticket, Ticketed, Turn};
 
 /// Pause after a failed accept: the process is out of file descriptors, and trying at once again
 /// would only burn the processor.
@@ -203,8 +204,12 @@ async fn connection(
         http.max_headers(usize::try_from(limits.max_headers).unwrap_or(100));
     }
     let served = Arc::clone(&gateway);
-    let service = service_fn(move |request| guarded(Arc::clone(&served), request));
-    let socket = Worded::new(Unstalled::new(socket, STALLED));
+    let turn = Arc::new(Turn::default());
+    let socket = Worded::new(Unstalled::new(socket, STALLED), Arc::clone(&turn));
+    let service = service_fn(move |request| {
+        let ticket = Turn::answer(&turn);
+        guarded(Arc::clone(&served), request, ticket)
+    });
     let socket = TokioIo::new(socket);
     let mut connection = std::pin::pin!(http.serve_connection(socket, service));
     tokio::select! {
@@ -222,12 +227,14 @@ async fn connection(
 async fn guarded(
     gateway: Arc<Gateway>,
     request: Request<Incoming>,
-) -> Result<Response<Sent>, Infallible> {
+    ticket: Ticket,
+) -> Result<Response<Ticketed<Sent>>, Infallible> {
     let dialect = api::dialect_of(request.uri().path(), request.headers().get(&api::VERSION));
     let answered = AssertUnwindSafe(api::serve(gateway, request)).catch_unwind().await;
-    Ok(answered.unwrap_or_else(|_| {
+    let response = answered.unwrap_or_else(|_| {
         tracing::error!("a call panicked; please report this");
         let note = "the gateway failed inside; this is a bug of Backstay, please report it";
         respond::failure(dialect, &CallError::local(Local::Internal, note))
-    }))
+    });
+    Ok(response.map(|body| Ticketed::new(body, ticket)))
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use crate::client::{Ended, Line, Seen};
+use crate::fixed::Fixed;
 use crate::told;
 use crate::world::{BOTH, HELLO, Setup, World, request, start};
 
@@ -296,6 +297,38 @@ async fn what_is_not_http_is_answered_with_words_and_closed() {
         let rest = line.read(Duration::from_secs(3)).await;
         assert_ne!(rest.ended, Ended::Quiet, "{shown:?}: the connection stays open");
     }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_providers_words_that_look_like_the_librarys_own_go_on_as_they_are() {
+    let empty = "HTTP/1.1 400 Bad Request\r\nx-theirs: yes\r\ncontent-length: 0\r\n\r\n".to_owned();
+    let said = "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n".to_owned();
+    let length = said.len();
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
+    let refusing = Fixed::raw(vec![empty]).await;
+    let quoting = Fixed::raw(vec![head, said.clone()]).await;
+    let world = Setup::new()
+        .tables(&refusing.provider("refusing"))
+        .tables(&quoting.provider("quoting"))
+        .alone("o", "openai", &["healthy"], ROUTE)
+        .start()
+        .await;
+    let mut line = Line::open(world.address()).await;
+    let mut ask = async |provider: &str| {
+        let headers = [("x-backstay-provider", provider)];
+        line.ask("POST /v1/embeddings", &headers, b"{}").await.expect("sent");
+        line.read(Duration::from_secs(3)).await
+    };
+    let seen = ask("refusing").await;
+    assert_eq!((seen.status, seen.header("x-theirs"), seen.body.len()), (400, "yes", 0));
+    let seen = ask("quoting").await;
+    assert_eq!((seen.status, seen.text()), (200, said), "its head and its body come apart");
+    // The next request on the connection is none: now the library speaks, and gets words.
+    line.socket.write_all(b"no request\r\n\r\n").await.expect("sent");
+    let seen = line.read(Duration::from_secs(3)).await;
+    let wrongs = told::not_an_error(Dialect::OpenaiChat, &seen.json(), "invalid_request");
+    assert_eq!((seen.status, wrongs), (400, vec![]), "{seen:?}");
     world.stop().await;
 }
 

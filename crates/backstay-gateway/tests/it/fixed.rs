@@ -3,10 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+
+/// Long enough for a piece to arrive by itself.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Runs until it is dropped.
 #[derive(Debug)]
@@ -19,11 +23,21 @@ pub(crate) struct Fixed {
 impl Fixed {
     /// Answers every request with `body` and status 200.
     pub(crate) async fn start(body: &'static str) -> Self {
+        let length = body.len();
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\
+             content-length: {length}\r\n\r\n{body}"
+        );
+        Self::raw(vec![answer]).await
+    }
+
+    /// Answers every request with these bytes, with a pause between two pieces.
+    pub(crate) async fn raw(pieces: Vec<String>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let address = listener.local_addr().expect("an address");
         let connections = Arc::new(AtomicUsize::new(0));
         let mut tasks = JoinSet::new();
-        tasks.spawn(accept(listener, Arc::clone(&connections), body));
+        tasks.spawn(accept(listener, Arc::clone(&connections), pieces));
         Self { address, connections, _tasks: tasks }
     }
 
@@ -42,22 +56,23 @@ impl Fixed {
     }
 }
 
-async fn accept(listener: TcpListener, connections: Arc<AtomicUsize>, body: &'static str) {
+async fn accept(listener: TcpListener, connections: Arc<AtomicUsize>, pieces: Vec<String>) {
     let mut tasks = JoinSet::new();
     while let Ok((mut socket, _)) = listener.accept().await {
         connections.fetch_add(1, Ordering::Relaxed);
+        let pieces = pieces.clone();
         tasks.spawn(async move {
             let mut buffer = vec![0; 64 << 10];
             // Requests here are small: each comes in one piece.
             while let Ok(size @ 1..) = socket.read(&mut buffer).await {
                 assert!(size < buffer.len(), "a request of many pieces");
-                let length = body.len();
-                let answer = format!(
-                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\
-                     content-length: {length}\r\n\r\n{body}"
-                );
-                if socket.write_all(answer.as_bytes()).await.is_err() {
-                    return;
+                for (index, piece) in pieces.iter().enumerate() {
+                    if index > 0 {
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                    if socket.write_all(piece.as_bytes()).await.is_err() {
+                        return;
+                    }
                 }
             }
         });
