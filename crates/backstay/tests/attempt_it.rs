@@ -308,3 +308,26 @@ async fn an_error_body_that_never_ends_holds_the_call_two_seconds() {
     let error = answer.unwrap().unwrap_err();
     assert_eq!(error.side(), backstay_decide::Side::Caller, "{}", error.code());
 }
+
+// --- the gate ---
+
+/// What a streaming caller gets of a stream that opens with `count` comments and holds then.
+async fn after_comments(count: usize) -> Result<(), String> {
+    let comments = format!(": {}\n\n", "a".repeat(1000)).repeat(count);
+    let held = Duration::from_secs(20);
+    let stream = events(&[]) + &comments;
+    let upstream = Upstream::start("p", Dialect::OpenaiChat, stream, held).await;
+    let engine = engine([upstream.provider.clone()]);
+    let mut ask = ask(&engine, Dialect::OpenaiChat, "p/m", &json!({"stream": true}));
+    ask.headers.insert("x-backstay-deadline", "2s".parse().unwrap());
+    let answer = call::answer(&engine, ask).await;
+    answer.map(drop).map_err(|error| error.to_string())
+}
+
+#[tokio::test]
+async fn a_stream_without_content_is_not_held_without_limit() {
+    let told = after_comments(1500).await.unwrap_err();
+    assert!(told.contains("no content in the first 1048576 bytes"), "{told}");
+    let told = after_comments(500).await.unwrap_err();
+    assert!(!told.contains("no content in the first"), "{told}");
+}

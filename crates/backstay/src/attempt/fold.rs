@@ -51,15 +51,26 @@ fn is_finished(fold: &Fold) -> bool {
     fold.finish_seen().is_some_and(|finish| finish != Finish::Unknown)
 }
 
+/// Most bytes kept at the gate. What comes before the first content is a head, pings and at most
+/// a server tool's results: some 100 KB.
+const MAX_HELD: usize = 1 << 20;
+
 /// Reads on until there is content to release, and keeps all that was read for the caller.
 pub(super) async fn gate(mut opened: Box<Opened>) -> Result<Got, Failure> {
+    let mut held = 0;
     loop {
         let Some(piece) = opened.read_on().await? else {
             return Err(Failure::new(Fault::StreamCut, "the stream ended before any content"));
         };
         let sign = sign(&piece)?;
+        // A piece costs more than its bytes, so that empty ones are bounded too.
+        held += piece.raw.len() + size_of::<Piece>();
         opened.hold(piece);
         match sign {
+            Sign::Wait if held > MAX_HELD => {
+                let note = format!("no content in the first {MAX_HELD} bytes of the stream");
+                return Err(Failure::new(Fault::MalformedReply, note));
+            }
             Sign::Wait => {}
             Sign::Release => return Ok(Got::Live(opened)),
             Sign::Refusal => return Ok(Got::LiveRefusal(opened)),
