@@ -1,6 +1,7 @@
 //! Sends requests to providers over pooled connections: the one file that knows the HTTP client.
 //!
-//! A dropped response closes its connection, so a caller that leaves cancels the provider at once.
+//! A dropped response cancels the provider at once: it closes its connection under HTTP/1.1, and
+//! resets its stream under HTTP/2, where other calls go on.
 //! Redirects are not followed: a base URL comes from config, and only from there.
 
 use std::collections::HashMap;
@@ -15,8 +16,8 @@ use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body_util::Full;
 use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{Builder, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use parking_lot::Mutex;
 
@@ -29,6 +30,19 @@ const IDLE: Duration = Duration::from_secs(50);
 
 /// Most idle connections kept a host.
 const IDLE_PER_HOST: usize = 256;
+
+/// Silence after which an HTTP/2 connection is pinged. Many calls share one, and a dead one would
+/// fail each of them by its own timer.
+const PING_AFTER: Duration = Duration::from_secs(10);
+
+/// Longest wait for the answer to a ping.
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// When a silent connection is probed by the system, how often, and how many probes may go
+/// unanswered: a peer that vanished is found within a minute under HTTP/1.1 too.
+const PROBE_AFTER: Duration = Duration::from_secs(30);
+const PROBE_EVERY: Duration = Duration::from_secs(10);
+const PROBES: u32 = 3;
 
 type Pooled = Client<WithinTime<HttpsConnector<HttpConnector>>, Full<Bytes>>;
 
@@ -69,7 +83,9 @@ impl Transport {
         let mut http = HttpConnector::new();
         http.set_nodelay(true);
         http.enforce_http(false);
-        http.set_keepalive(Some(Duration::from_secs(30)));
+        http.set_keepalive(Some(PROBE_AFTER));
+        http.set_keepalive_interval(Some(PROBE_EVERY));
+        http.set_keepalive_retries(Some(PROBES));
         let tls = rustls::crypto::aws_lc_rs::default_provider();
         let connector = hyper_rustls::HttpsConnectorBuilder::new()
             .with_provider_and_webpki_roots(tls)
@@ -110,14 +126,25 @@ impl Transport {
         if pools.len() >= 64 {
             pools.clear();
         }
-        let pool = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .pool_max_idle_per_host(IDLE_PER_HOST)
-            .build(WithinTime { inner: self.connector.clone(), limit: connect });
+        let connector = WithinTime { inner: self.connector.clone(), limit: connect };
+        let pool = pooling().build(connector);
         pools.insert(connect, pool.clone());
         pool
     }
+}
+
+/// How connections are kept and watched.
+fn pooling() -> Builder {
+    let mut pooling = Client::builder(TokioExecutor::new());
+    pooling
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE)
+        .pool_max_idle_per_host(IDLE_PER_HOST)
+        .http2_keep_alive_interval(PING_AFTER)
+        .http2_keep_alive_timeout(PING_TIMEOUT)
+        .http2_keep_alive_while_idle(true);
+    pooling
 }
 
 impl Default for Transport {
@@ -175,5 +202,26 @@ where
                 Err(_) => Err(format!("no connection within {limit:?}").into()),
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_http2_connection_that_does_not_answer_pings_is_lost_in_fifteen_seconds() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let uri = format!("http://{}/", listener.local_addr().unwrap());
+        let client = pooling().http2_only(true).build(HttpConnector::new());
+        let began = Instant::now();
+        let sending = client.request(Request::get(uri).body(Full::<Bytes>::default()).unwrap());
+        // The listener's backlog takes the connection; nothing ever reads from it.
+        let sent = tokio::time::timeout(Duration::from_mins(2), sending).await;
+        assert!(sent.unwrap().is_err());
+        assert_eq!(began.elapsed().as_secs(), (PING_AFTER + PING_TIMEOUT).as_secs());
     }
 }
