@@ -5,6 +5,8 @@
 //! recognises those canned answers by their first bytes, and puts a body to them that both SDK
 //! families read. While an answer of ours is under way nothing is touched, whatever it looks like:
 //! a provider's own empty 400 goes on as it is.
+//!
+//! The same place ends connections on which no request comes, or only a part of one.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::patience::{Over, Patience};
 use crate::stalled::Unstalled;
 use crate::turn::Turn;
 
@@ -24,13 +27,26 @@ const EMPTY: &[u8] = b"content-length: 0";
 pub(crate) struct Worded {
     socket: Unstalled,
     turn: Arc<Turn>,
+    patience: Patience,
     /// What is left to write of a worded answer.
     left: Vec<u8>,
 }
 
 impl Worded {
-    pub(crate) fn new(socket: Unstalled, turn: Arc<Turn>) -> Self {
-        Self { socket, turn, left: Vec::new() }
+    pub(crate) fn new(socket: Unstalled, turn: Arc<Turn>, patience: Patience) -> Self {
+        Self { socket, turn, patience, left: Vec::new() }
+    }
+
+    /// Nothing came. Ready when that has been so for too long.
+    fn poll_waited(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        if !self.turn.is_asking() {
+            return Poll::Pending;
+        }
+        match std::task::ready!(self.patience.poll_over(cx)) {
+            // As if the caller had closed a connection it does not use.
+            Over::Rest => Poll::Ready(Ok(())),
+            Over::Head => Poll::Ready(Err(std::io::ErrorKind::TimedOut.into())),
+        }
     }
 
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
@@ -80,7 +96,15 @@ impl AsyncRead for Worded {
         cx: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.socket).poll_read(cx, into)
+        let before = into.filled().len();
+        let read = Pin::new(&mut self.socket).poll_read(cx, into);
+        if read.is_pending() {
+            return self.poll_waited(cx);
+        }
+        if into.filled().len() > before && self.turn.is_asking() {
+            self.patience.came();
+        }
+        read
     }
 }
 
@@ -120,7 +144,9 @@ impl AsyncWrite for Worded {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         std::task::ready!(self.poll_left(cx))?;
         std::task::ready!(Pin::new(&mut self.socket).poll_flush(cx))?;
-        self.turn.flushed();
+        if self.turn.flushed() {
+            self.patience.answered();
+        }
         Poll::Ready(Ok(()))
     }
 

@@ -16,6 +16,7 @@ mod canned;
 pub mod config;
 mod door;
 pub mod hold;
+mod patience;
 pub mod respond;
 pub mod server;
 mod stalled;

@@ -30,6 +30,7 @@ use crate::auth::Callers;
 use crate::body::Sent;
 use crate::canned::Worded;
 use crate::config::Server;
+use crate::patience::{Patience, REST};
 use crate::respond;
 use crate::stalled::{STALLED, Unstalled};
 use crate::turn::{Ticket, Ticketed, Turn};
@@ -197,7 +198,8 @@ async fn connection(
     let limits = &gateway.server;
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
-        .header_read_timeout(limits.header_timeout)
+        // Only a backstop: the library counts the rest before a head to the head. See `patience`.
+        .header_read_timeout(limits.header_timeout + REST)
         .max_buf_size(usize::try_from(limits.max_header_bytes).unwrap_or(64 << 10).max(8_192));
     // Up to 100 the library parses on its stack; more costs an allocation a request.
     if limits.max_headers > 100 {
@@ -205,7 +207,8 @@ async fn connection(
     }
     let served = Arc::clone(&gateway);
     let turn = Arc::new(Turn::default());
-    let socket = Worded::new(Unstalled::new(socket, STALLED), Arc::clone(&turn));
+    let patience = Patience::new(limits.header_timeout, REST);
+    let socket = Worded::new(Unstalled::new(socket, STALLED), Arc::clone(&turn), patience);
     let service = service_fn(move |request| {
         let ticket = Turn::answer(&turn);
         guarded(Arc::clone(&served), request, ticket)

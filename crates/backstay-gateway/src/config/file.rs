@@ -49,7 +49,8 @@ pub(super) struct ServerTable {
     /// The largest head of a request, in bytes; a larger one gets a 431. 8192 to 1048576.
     #[schemars(range(min = 8192, max = 1_048_576))]
     pub(super) max_header_bytes: u32,
-    /// How long a connection may take to send a whole head. At least `"100ms"`.
+    /// How long a connection may take to send a whole head, from its first byte; a new connection
+    /// from its opening. Between requests it may rest for 75 seconds. At least `"100ms"`.
     pub(super) header_timeout: Length,
     /// How long calls in flight may go on after a signal to stop. `"0s"` cuts them off at once.
     pub(super) drain: Length,

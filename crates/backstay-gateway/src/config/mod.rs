@@ -63,7 +63,8 @@ pub struct Server {
     pub max_headers: u32,
     /// The largest head of a request, in bytes. 8,192 to 1 MiB.
     pub max_header_bytes: u32,
-    /// How long a connection may take to send a whole head. At least 100 ms.
+    /// How long a connection may take to send a whole head, from its first byte; a new connection
+    /// from its opening. At least 100 ms.
     pub header_timeout: Duration,
     /// How long calls in flight may go on after a signal to stop. 0 cuts them off at once.
     pub drain: Duration,

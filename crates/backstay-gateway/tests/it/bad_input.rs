@@ -356,6 +356,24 @@ async fn half_open_connections_are_closed_after_the_header_timeout() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_rests_between_requests_for_longer_than_a_head_may_take() {
+    let world = world().await;
+    let mut line = Line::open(world.address()).await;
+    for _ in 0..2 {
+        line.ask("GET /health/live", &[], b"").await.expect("sent");
+        assert_eq!(line.read(Duration::from_secs(2)).await.status, 200);
+        // The header timeout is 400 ms.
+        tokio::time::sleep(Duration::from_millis(900)).await;
+    }
+    line.socket.write_all(b"GET /health/live HT").await.expect("sent");
+    let seen = line.read(Duration::from_secs(2)).await;
+    assert_ne!(seen.ended, Ended::Quiet, "half a head stays open");
+    assert!(seen.took > Duration::from_millis(300), "{:?}", seen.took);
+    assert!(seen.took < Duration::from_millis(900), "{:?}", seen.took);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unknown_routes_paths_and_methods_are_told_with_what_there_is() {
     let world = world().await;
     for dialect in BOTH {
