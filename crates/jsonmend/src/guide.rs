@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::edit::Class;
-use crate::tape::{Kind, Node};
+use crate::tape::{Node, ValueKind as Kind};
 
 /// A set of JSON types, as `type` in JSON Schema names them. A number that is whole is also an
 /// integer.

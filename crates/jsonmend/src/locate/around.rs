@@ -13,8 +13,9 @@ pub(crate) fn before(raw: &str, site: &Site, thought: &[(usize, usize)]) -> Vec<
         at = 3;
     }
     for (start, end) in thought.iter().filter(|(start, _)| *start < site.start) {
-        prose_before(raw, at, *start, &mut changes);
-        changes.push(Change::new(Kind::ThinkBlock, *start..*end, ""));
+        let start = at.max(*start);
+        prose_before(raw, at, start, &mut changes);
+        changes.push(Change::new(Kind::ThinkBlock, start..*end, ""));
         at = *end;
     }
     if let Some(fence) = &site.fence {

@@ -6,7 +6,7 @@ use super::settle::{Made, judge_by_policy, make, settle};
 use crate::edit::{Change, Class, Kind};
 use crate::guide::misfits;
 use crate::hypothesis::Ended;
-use crate::locate::{Tier, after, before, depth_of, holds_members};
+use crate::locate::{Tier, after, before, depth_of, holds_members, start_of_text};
 use crate::outcome::{Ambiguity, Document, Doubtful, Outcome, Refusal};
 use crate::parse::{Doubt, Parser, cost};
 use crate::policy::Several;
@@ -21,11 +21,14 @@ pub(super) fn choose(mender: &Mender<'_>, parser: &Parser<'_>, found: &Found) ->
     if found.broken.is_some_and(|broken| broken >= tier) || found.crowd {
         return ambiguous(Doubtful::Candidates, Vec::new());
     }
-    let best: Vec<&Candidate> =
-        found.candidates.iter().filter(|candidate| candidate.site.tier == tier).collect();
+    // A reply that begins with a document means it, whatever fences come behind.
+    let first = start_of_text(parser.raw);
+    let is_best =
+        |candidate: &&Candidate| candidate.site.tier == tier || candidate.site.start == first;
+    let best: Vec<&Candidate> = found.candidates.iter().filter(is_best).collect();
     let stage = Stage { mender, parser, found };
     match best.as_slice() {
-        [only] => stage.one(only, &[]),
+        [only] => stage.one(only, &[], Kind::OtherCandidate),
         several => stage.several(several),
     }
 }
@@ -53,11 +56,11 @@ struct Stage<'s, 'r> {
 
 impl Stage<'_, '_> {
     /// One document, read in one or several ways.
-    fn one(&self, candidate: &Candidate, others: &[&Candidate]) -> Outcome {
+    fn one(&self, candidate: &Candidate, others: &[&Candidate], left: Kind) -> Outcome {
         let Some(first) = candidate.readings.first() else {
             return Outcome::Rejected(Refusal::NoDocument(candidate.site.start));
         };
-        let changes = self.changes(candidate, first, others);
+        let changes = self.changes(candidate, first, (others, left));
         if self.has_strange_rest(&changes, candidate) {
             return ambiguous(Doubtful::Rest, Vec::new());
         }
@@ -68,10 +71,10 @@ impl Stage<'_, '_> {
                 (Some(document), ..) => ambiguous(Doubtful::Value, vec![document.clone()]),
             };
         }
-        self.among_readings(candidate, others)
+        self.among_readings(candidate, (others, left))
     }
 
-    fn among_readings(&self, candidate: &Candidate, others: &[&Candidate]) -> Outcome {
+    fn among_readings(&self, candidate: &Candidate, others: (&[&Candidate], Kind)) -> Outcome {
         let raw = self.parser.raw;
         let mut made = Vec::new();
         for ended in &candidate.readings {
@@ -136,7 +139,7 @@ impl Stage<'_, '_> {
         let mut documents = Vec::new();
         for candidate in several {
             let Some(first) = candidate.readings.first() else { continue };
-            let changes = self.changes(candidate, first, &[]);
+            let changes = self.changes(candidate, first, (&[], Kind::OtherCandidate));
             if let Made::Document(document) = make(self.mender, raw, changes, least(first)) {
                 documents.push((*candidate, document));
             }
@@ -151,10 +154,10 @@ impl Stage<'_, '_> {
                 _ => false,
             });
         if is_same {
-            return self.one(first, several);
+            return self.one(first, several, Kind::SameRootTwice);
         }
         if let Some(fitting) = self.fitting(&documents) {
-            return self.one(fitting, several);
+            return self.one(fitting, several, Kind::OtherCandidate);
         }
         let chosen = match self.mender.policy.several {
             Several::Only => None,
@@ -166,7 +169,7 @@ impl Stage<'_, '_> {
             Several::Array => return self.array(several),
         };
         if let Some(candidate) = chosen {
-            return self.one(candidate, several);
+            return self.one(candidate, several, Kind::OtherCandidate);
         }
         ambiguous(
             Doubtful::Candidates,
@@ -215,20 +218,20 @@ impl Stage<'_, '_> {
         settle(self.mender, raw, changes, class)
     }
 
-    /// All changes of a reading: around the document and in it.
-    fn changes(&self, candidate: &Candidate, ended: &Ended, others: &[&Candidate]) -> Vec<Change> {
+    /// All changes of a reading: around the document and in it. Other documents that are left
+    /// out are reported as that kind.
+    fn changes(
+        &self,
+        candidate: &Candidate,
+        ended: &Ended,
+        (others, kind): (&[&Candidate], Kind),
+    ) -> Vec<Change> {
         let raw = self.parser.raw;
         let mut changes = before(raw, &candidate.site, &self.found.thought);
         changes.extend(ended.changes.iter().cloned());
         changes.extend(after(raw, ended.end, candidate.site.fence.as_ref()));
-        let is_same = others.first().is_some_and(|first| std::ptr::eq(*first, candidate));
         for other in others.iter().filter(|other| !std::ptr::eq(**other, candidate)) {
             let start = other.site.start;
-            let kind = if is_same && self.mender.policy.several == Several::Only {
-                Kind::SameRootTwice
-            } else {
-                Kind::OtherCandidate
-            };
             for change in &mut changes {
                 if change.start <= start && start < change.end {
                     change.kind = kind;
@@ -244,7 +247,7 @@ impl Stage<'_, '_> {
         let is_list = changes.array_windows().any(|[one, two]| {
             one.kind == Kind::TrailingComma
                 && one.start >= candidate.end()
-                && matches!(two.kind, Kind::ProseAfter | Kind::OtherCandidate)
+                && matches!(two.kind, Kind::ProseAfter | Kind::OtherCandidate | Kind::SameRootTwice)
         });
         let is_cited = candidate.site.tier == Tier::Citation
             && changes.iter().any(|c| matches!(c.kind, Kind::ProseBefore | Kind::ProseAfter));

@@ -74,6 +74,10 @@ pub(crate) struct Builder {
     letters: usize,
     depth: usize,
     root_end: usize,
+    /// The last two values that are scalars, by their index on the tape.
+    recent: [u32; 2],
+    /// Whether the last word is a string that was not read to its end.
+    is_open: bool,
 }
 
 impl Builder {
@@ -90,6 +94,8 @@ impl Builder {
             letters: 0,
             depth,
             root_end: 0,
+            recent: [0; 2],
+            is_open: false,
         }
     }
 
@@ -106,6 +112,17 @@ impl Builder {
     /// Where the root ends, once it is whole.
     pub(crate) fn root_end(&self) -> Option<usize> {
         (self.expect == Expect::End).then_some(self.root_end)
+    }
+
+    /// How many words nothing that follows can change: all before the last two scalars. Those may
+    /// be read otherwise if what follows them turns out to be damaged.
+    pub(crate) fn sure(&self) -> usize {
+        self.recent[0] as usize
+    }
+
+    /// Says whether no container was opened yet.
+    pub(crate) fn is_at_root(&self) -> bool {
+        self.frames.is_empty()
     }
 
     pub(crate) fn words(&self) -> &[Word] {
@@ -134,6 +151,10 @@ impl Builder {
         if self.words.is_empty() {
             // A text that breaks at once costs no memory; others grow a few times.
             self.words.reserve((bytes.len() / 8 + 8).min(FIRST_WORDS));
+        }
+        if self.is_open {
+            self.words.pop();
+            self.is_open = false;
         }
         if let Some((start, scanned, escaped)) = self.string
             && let Err(step) = self.string(bytes, start, scanned, escaped)
@@ -241,6 +262,14 @@ impl Builder {
         self.valued();
     }
 
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "a tape has fewer than 2^28 words")]
+    fn push_value(&mut self, word: Word) {
+        self.recent = [self.recent[1], self.words.len() as u32];
+        self.words.push(word);
+        self.valued();
+    }
+
     /// A value is whole: counts it.
     #[inline]
     fn valued(&mut self) {
@@ -278,6 +307,12 @@ impl Builder {
         if bytes.get(scanned) != Some(&b'"') {
             self.string = Some((start, scanned, escaped));
             self.at = bytes.len();
+            if !self.wants_key() {
+                // Shown in snapshots as far as it goes, and taken back at the next run.
+                let tag = if escaped == Escaped::Yes { Tag::Escaped } else { Tag::Plain };
+                self.words.push(Word::scalar(tag, start, scanned));
+                self.is_open = true;
+            }
             return Err(Step::More);
         }
         self.string = None;
@@ -289,8 +324,7 @@ impl Builder {
             self.words.push(Word::scalar(tag, start, scanned));
             self.expect = Expect::Colon;
         } else {
-            self.words.push(Word::scalar(tag, start, scanned));
-            self.valued();
+            self.push_value(Word::scalar(tag, start, scanned));
         }
         Ok(())
     }
@@ -305,9 +339,8 @@ impl Builder {
         }
         let end = number::end(bytes, self.at);
         let Some(end) = end else { return Err(Step::Broken(self.at)) };
-        self.words.push(Word::scalar(Tag::Number, self.at, end));
-        self.at = end;
-        self.valued();
+        let start = std::mem::replace(&mut self.at, end);
+        self.push_value(Word::scalar(Tag::Number, start, end));
         Ok(())
     }
 
@@ -315,9 +348,9 @@ impl Builder {
     fn literal(&mut self, bytes: &[u8], name: &[u8], tag: Tag) -> Result<(), Step> {
         let rest = bytes.get(self.at..).unwrap_or_default();
         if rest.starts_with(name) {
-            self.words.push(Word::scalar(tag, self.at, self.at + name.len()));
+            let start = self.at;
             self.at += name.len();
-            self.valued();
+            self.push_value(Word::scalar(tag, start, self.at));
             return Ok(());
         }
         if name.starts_with(rest) {

@@ -15,7 +15,7 @@ mod node;
 mod value;
 mod word;
 
-pub use node::{Items, Kind, Members, Node};
+pub use node::{Items, Kind as ValueKind, Members, Node};
 pub(crate) use word::{Tag, Word};
 
 /// A parsed document as offsets into its text. Keep the text beside it and look at both through
@@ -40,6 +40,15 @@ impl Tape {
     /// Says whether nothing has been parsed.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
+    }
+
+    /// The first words of a tape; containers that reach beyond them are open.
+    pub(crate) fn of(words: &[Word]) -> Self {
+        let close = |word: &Word| {
+            let is_beyond = word.is_container() && word.wide() > words.len();
+            if is_beyond { Word::container(word.tag(), 0, 0) } else { *word }
+        };
+        Self { words: words.iter().map(close).collect() }
     }
 
     pub(crate) fn words(&self) -> &[Word] {

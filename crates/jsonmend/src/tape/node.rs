@@ -32,12 +32,17 @@ pub enum Kind {
 }
 
 impl<'t> Node<'t> {
-    pub(super) fn root(words: &'t [Word], text: &'t str) -> Option<Self> {
+    pub(crate) fn root(words: &'t [Word], text: &'t str) -> Option<Self> {
         (!words.is_empty()).then_some(Self { words, text, at: 0 })
     }
 
     pub(crate) fn at(words: &'t [Word], text: &'t str, at: usize) -> Option<Self> {
         (at < words.len()).then_some(Self { words, text, at })
+    }
+
+    /// Index of this value's word on the tape.
+    pub(crate) fn place(self) -> usize {
+        self.at
     }
 
     fn word(self) -> Word {

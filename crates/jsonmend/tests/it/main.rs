@@ -14,5 +14,7 @@ mod damage;
 mod generate;
 mod property;
 mod schema;
+mod stream;
 mod suite;
 mod time;
+mod typed;
