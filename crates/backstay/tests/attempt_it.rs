@@ -9,8 +9,8 @@ use backstay::attempt::forward::{Forward, forward};
 use backstay::call::{self, Body};
 use backstay::contract::{Ask, Caller};
 use backstay::engine::Engine;
-use backstay::policy::{CredentialSource, Policy, Provider};
-use backstay::record::CallLog;
+use backstay::policy::{CredentialSource, Pinning, Policy, Provider, Structured, Target};
+use backstay::record::{CallLog, Step};
 use backstay_wire::Dialect;
 use http::{HeaderMap, Method};
 use serde_json::{Value, json};
@@ -330,4 +330,67 @@ async fn a_stream_without_content_is_not_held_without_limit() {
     assert!(told.contains("no content in the first 1048576 bytes"), "{told}");
     let told = after_comments(500).await.unwrap_err();
     assert!(!told.contains("no content in the first"), "{told}");
+}
+
+// --- the output cap ---
+
+/// What a target is sent for an `OpenAI` call with `more` in it, and what is told of it. The target
+/// can write `most` tokens and has a window of `window`.
+async fn capped(
+    dialect: Dialect,
+    (most, window): (Option<u64>, Option<u64>),
+    more: Value,
+) -> (Value, Vec<String>) {
+    let mut upstream = Upstream::good("p", dialect).await;
+    let mut policy = Policy::of([upstream.provider.clone()]);
+    let target = Target {
+        id: "main".into(),
+        provider: Arc::new(upstream.provider.clone()),
+        model: Some("m".into()),
+        pinning: Pinning::Pinned,
+        retires: None,
+        context_tokens: window,
+        max_output_tokens: most,
+        structured: Structured::JsonSchema,
+        streams: false,
+        max_concurrency: 0,
+        max_request_bytes: 0,
+    };
+    policy.targets.insert("main".into(), Arc::new(target));
+    let engine = Engine::new(policy, CallLog::memory(10)).unwrap();
+    let ask = ask(&engine, Dialect::OpenaiChat, "main", &more);
+    let receipt = call::answer(&engine, ask).await.unwrap().receipt;
+    let row = engine.call_log().find(&receipt.call_id).unwrap().unwrap();
+    let told = row.trail.notes.iter().find_map(|note| match &note.step {
+        Step::Sent { losses, .. } => Some(losses.clone()),
+        _ => None,
+    });
+    (upstream.body(), told.unwrap())
+}
+
+#[tokio::test]
+async fn a_cap_that_is_chosen_or_lowered_is_told() {
+    let (anthropic, openai) = (Dialect::Anthropic, Dialect::OpenaiChat);
+    let (known, unknown) = ((Some(64_000), None), (None, None));
+    let none = json!({});
+    let ten = json!({"max_completion_tokens": 10_000});
+    for (dialect, limits, more, sent, told) in [
+        (anthropic, unknown, &none, json!(4096), "/max_tokens: not given"),
+        (anthropic, known, &none, json!(64_000), "/max_tokens: not given"),
+        (anthropic, (Some(64_000), Some(20_000)), &none, json!(19_940), "/max_tokens: not given"),
+        (anthropic, (Some(64_000), Some(4_100)), &none, json!(4_096), "/max_tokens: not given"),
+        (anthropic, known, &ten, json!(10_000), ""),
+        (anthropic, (Some(4_096), None), &ten, json!(4_096), "/max_completion_tokens: lowered"),
+        (openai, (Some(4_096), None), &ten, json!(4_096), "/max_completion_tokens: lowered"),
+        (openai, known, &none, json!(null), ""),
+        (openai, known, &ten, json!(10_000), ""),
+    ] {
+        let (body, losses) = capped(dialect, limits, more.clone()).await;
+        assert_eq!(body["max_tokens"], sent, "{dialect:?} {limits:?} {more}");
+        let found = losses.first().map_or("", String::as_str);
+        assert!(
+            found.starts_with(told) && losses.len() == usize::from(!told.is_empty()),
+            "{dialect:?} {limits:?} {more}: {losses:?}"
+        );
+    }
 }

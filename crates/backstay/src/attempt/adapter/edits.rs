@@ -1,8 +1,8 @@
 //! The few changes that the caller's own bytes need on their way to a provider of its dialect.
 
-use backstay_wire::Dialect;
 use backstay_wire::chat::{Role, Turn};
 use backstay_wire::scan::{Edit, scan};
+use backstay_wire::{Dialect, Loss};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -25,6 +25,10 @@ const NOT_FOLDED: [&str; 10] = [
     "mcp_servers",
     "container",
 ];
+
+/// The cap that is sent where nothing is known of the model, or more might not fit its window: the
+/// smallest output limit among the models the Messages API has had.
+const LEAST: u64 = 4_096;
 
 /// Whether a streamed reply, folded, says all that a plain one would.
 pub(super) fn folds_whole(contract: &Contract) -> bool {
@@ -58,10 +62,43 @@ fn has_server_tools(contract: &Contract) -> bool {
 }
 
 /// The output cap to send: the raised one, the caller's, or the route's, within what the model can
-/// write.
+/// write. Where nobody set one and only the target's dialect demands it, as much as surely is taken.
 pub(super) fn cap(contract: &Contract, target: &Target, turned: Turned<'_>) -> Option<u64> {
-    let cap = turned.cap.or(contract.cap.tokens)?;
-    Some(target.max_output_tokens.map_or(cap, |most| cap.min(most)))
+    match turned.cap.or(contract.cap.tokens) {
+        Some(cap) => Some(target.max_output_tokens.map_or(cap, |most| cap.min(most))),
+        None => match (contract.ask.dialect, target.provider.dialect) {
+            (Dialect::OpenaiChat, Dialect::Anthropic) => Some(own_cap(contract, target)),
+            (Dialect::OpenaiChat | Dialect::Anthropic, _) => None,
+        },
+    }
+}
+
+/// As much as the model can write and as surely fits its window beside the prompt: the Messages
+/// API refuses a cap that goes over either. Every byte of the prompt is taken for a token.
+fn own_cap(contract: &Contract, target: &Target) -> u64 {
+    let Some(most) = target.max_output_tokens else { return LEAST };
+    let room = target
+        .context_tokens
+        .map_or(most, |window| window.saturating_sub(contract.ask.body.len() as u64));
+    most.min(room.max(LEAST))
+}
+
+/// What is to be told of the cap in [`cap`]: that it is ours, or lower than the caller's.
+pub(super) fn cap_loss(contract: &Contract, target: &Target, turned: Turned<'_>) -> Option<Loss> {
+    let sent = cap(contract, target, turned)?;
+    match contract.cap.tokens {
+        None if turned.cap.is_none() => {
+            let note = format!("not given and demanded by the target's API; set to {sent}");
+            Some(Loss::new("/max_tokens", note))
+        }
+        Some(asked) if contract.cap.owner == CapOwner::Caller && sent < asked => {
+            let mut fields = cap_fields(contract.ask.dialect).iter();
+            let field = fields.find(|field| contract.head.span(field).is_some())?;
+            let note = format!("lowered from {asked} to {sent}, the most the model can write");
+            Some(Loss::new(format!("/{field}"), note))
+        }
+        Some(_) | None => None,
+    }
 }
 
 /// The edits for `target`, in the order of the request's life.

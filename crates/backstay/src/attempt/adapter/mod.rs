@@ -78,7 +78,7 @@ pub fn build(
 ) -> Result<Outgoing, CallError> {
     let form = form(contract, target);
     let dialect = target.provider.dialect;
-    let (body, losses, edits) = if dialect == contract.ask.dialect {
+    let (body, mut losses, edits) = if dialect == contract.ask.dialect {
         let edits = edits::list(contract, target, turned, form)?;
         let body = edits::apply(contract, &edits);
         (body, Vec::new(), edits::print(&edits))
@@ -92,6 +92,7 @@ pub fn build(
             format!("{:?} {:?}", turned.cap, turned.reask).into_bytes(),
         )
     };
+    losses.extend(edits::cap_loss(contract, target, turned));
     Ok(Outgoing {
         uri: headers::uri(contract, target, turned.address)?,
         headers: headers::all(contract, target, turned.key)?,
