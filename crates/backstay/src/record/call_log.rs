@@ -1,7 +1,8 @@
 //! One row a call, written behind the call's back.
 //!
 //! The engine hands a [`Row`] over and goes on. A full queue drops the row and counts it: the log
-//! may lose rows under pressure, a call may not lose time.
+//! may lose rows under pressure, a call may not lose time. A row that cannot be written, as on a
+//! full disk, is lost and counted too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -120,9 +121,14 @@ impl CallLog {
         }
     }
 
-    /// Rows dropped because the queue was full.
+    /// Rows lost since the start: the queue was full, or the file could not be written.
     pub fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
+        let lost = match &self.place {
+            Place::Off | Place::Memory(_) => 0,
+            #[cfg(feature = "sqlite")]
+            Place::Sqlite(writer) => writer.lost(),
+        };
+        self.dropped.load(Ordering::Relaxed) + lost
     }
 
     /// The call whose id begins with `id`; the newest of several. `None`: not there.

@@ -4,7 +4,9 @@
 //! transaction. Readers open their own connection; WAL lets them read beside the writer.
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -25,6 +27,18 @@ const GATHER: Duration = Duration::from_millis(20);
 
 /// Rows kept; the oldest go first. At 2 kB a row, 2 GB.
 const MAX_ROWS: i64 = 1_000_000;
+
+/// Rows written between two removals of old ones.
+const PRUNE: u64 = 10_000;
+
+/// Longest wait for a place in the queue, and then for all before it to be written.
+const FLUSH: Duration = Duration::from_secs(5);
+
+/// Pause before a full queue is tried again.
+const FULL: Duration = Duration::from_millis(5);
+
+/// How often, before a flush gives up.
+const TRIES: u128 = FLUSH.as_millis() / FULL.as_millis();
 
 const SCHEMA: &str = "
 CREATE TABLE IF NOT EXISTS calls (
@@ -57,6 +71,7 @@ const FIND: &str = "SELECT * FROM calls WHERE call_id >= ?1 AND call_id < ?1 || 
 pub struct Writer {
     queue: Mutex<Option<SyncSender<Order>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    lost: Arc<AtomicU64>,
     path: PathBuf,
 }
 
@@ -81,10 +96,18 @@ impl Writer {
         connection.pragma_update(None, "journal_mode", "wal").map_err(fault)?;
         connection.pragma_update(None, "synchronous", "normal").map_err(fault)?;
         connection.execute_batch(SCHEMA).map_err(fault)?;
+        let newest = "SELECT coalesce(max(seq), 0) FROM calls";
+        let newest: i64 = connection.query_row(newest, [], |row| row.get(0)).map_err(fault)?;
         let (queue, orders) = sync_channel(MAX_QUEUED);
+        let lost = Arc::<AtomicU64>::default();
+        let writing = Writing {
+            connection,
+            newest: u64::try_from(newest).unwrap_or_default(),
+            lost: Arc::clone(&lost),
+        };
         let thread = std::thread::Builder::new()
             .name("call-log".into())
-            .spawn(move || write_all(connection, &orders))
+            .spawn(move || writing.all(&orders))
             .map_err(|cause| StoreFault {
                 place: path.display().to_string(),
                 doing: "written",
@@ -93,6 +116,7 @@ impl Writer {
         Ok(Self {
             queue: Mutex::new(Some(queue)),
             thread: Mutex::new(Some(thread)),
+            lost,
             path: path.to_owned(),
         })
     }
@@ -103,12 +127,28 @@ impl Writer {
         queue.as_ref().is_some_and(|queue| queue.try_send(Order::Keep(Box::new(row))).is_ok())
     }
 
-    /// Waits, at most ten seconds, until everything queued is written.
+    /// Rows taken and then lost because the file could not be written, since the start.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Waits, at most ten seconds, until everything queued is written. Rows go on being taken
+    /// meanwhile.
     pub fn flush(&self) {
+        // A sender of its own: `put` must not wait for the lock behind a full queue.
+        let Some(queue) = self.queue.lock().clone() else { return };
         let (done, wait) = sync_channel(1);
-        let sent = self.queue.lock().as_ref().map(|queue| queue.send(Order::Flush(done)));
-        if matches!(sent, Some(Ok(()))) {
-            let _ = wait.recv_timeout(Duration::from_secs(10));
+        let mut order = Order::Flush(done);
+        for _ in 0..TRIES {
+            match queue.try_send(order) {
+                Ok(()) => {
+                    let _ = wait.recv_timeout(FLUSH);
+                    return;
+                }
+                Err(TrySendError::Full(back)) => order = back,
+                Err(TrySendError::Disconnected(_)) => return,
+            }
+            std::thread::sleep(FULL);
         }
     }
 
@@ -165,23 +205,40 @@ pub fn newest(path: &Path, most: u32) -> Result<Vec<Row>, StoreFault> {
     rows.collect::<Result<_, _>>().map_err(fault)
 }
 
-fn write_all(mut connection: Connection, orders: &Receiver<Order>) {
-    let mut written: u64 = 0;
-    while let Ok(first) = orders.recv() {
-        let batch = gather(first, orders);
-        let rows = batch.iter().filter(|order| matches!(order, Order::Keep(_))).count() as u64;
-        if let Err(cause) = write_batch(&mut connection, &batch) {
-            tracing::error!(%cause, rows, "call log rows lost");
-        }
-        for order in batch {
-            if let Order::Flush(done) = order {
-                let _ = done.try_send(());
+/// The thread's side.
+struct Writing {
+    connection: Connection,
+    /// The number of the newest row, also of those written before the start.
+    newest: u64,
+    lost: Arc<AtomicU64>,
+}
+
+impl Writing {
+    fn all(mut self, orders: &Receiver<Order>) {
+        while let Ok(first) = orders.recv() {
+            let batch = gather(first, orders);
+            let rows = batch.iter().filter(|order| matches!(order, Order::Keep(_))).count() as u64;
+            match write_batch(&mut self.connection, &batch) {
+                Ok(()) => self.written(rows),
+                Err(cause) => {
+                    self.lost.fetch_add(rows, Ordering::Relaxed);
+                    tracing::error!(%cause, rows, "call log rows lost");
+                }
+            }
+            for order in batch {
+                if let Order::Flush(done) = order {
+                    let _ = done.try_send(());
+                }
             }
         }
-        if written / 10_000 != (written + rows) / 10_000 {
-            prune(&connection);
+    }
+
+    fn written(&mut self, rows: u64) {
+        let before = self.newest;
+        self.newest += rows;
+        if before / PRUNE != self.newest / PRUNE {
+            prune(&self.connection);
         }
-        written += rows;
     }
 }
 
@@ -279,6 +336,11 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use rusqlite::Connection;
+
     use super::{Writer, newest};
     use crate::record::Row;
 
@@ -305,6 +367,64 @@ mod tests {
         assert_eq!(found.input_tokens, i64::MAX as u64, "clamped, not wrapped");
         assert!(writer.find("0198").unwrap().is_none());
         assert_eq!(newest(&path, 10).unwrap().len(), 1);
+        drop(writer);
+        let _ = std::fs::remove_file(&path);
+    }
+
+    fn row(id: &str) -> Row {
+        Row { call_id: id.into(), ..Row::default() }
+    }
+
+    #[test]
+    fn rows_of_a_batch_that_cannot_be_written_are_counted() {
+        let path = place("failing.sqlite");
+        let writer = Writer::open(&path).unwrap();
+        Connection::open(&path).unwrap().execute_batch("DROP TABLE calls").unwrap();
+        for id in ["a", "b", "c"] {
+            assert!(writer.put(row(id)));
+        }
+        writer.flush();
+        assert_eq!(writer.lost(), 3);
+        drop(writer);
+        let _ = std::fs::remove_file(&path);
+    }
+
+    #[test]
+    fn old_rows_go_also_when_the_process_was_restarted_in_between() {
+        let path = place("pruned.sqlite");
+        let writer = Writer::open(&path).unwrap();
+        assert!(writer.put(row("old")) && writer.put(row("new")));
+        drop(writer);
+        let update = "UPDATE calls SET seq = 1019999 WHERE call_id = 'new'";
+        Connection::open(&path).unwrap().execute(update, []).unwrap();
+        let writer = Writer::open(&path).unwrap();
+        assert!(writer.put(row("newest")));
+        assert!(writer.find("old").unwrap().is_none(), "over a million rows behind");
+        assert!(writer.find("newest").unwrap().is_some());
+        drop(writer);
+        let _ = std::fs::remove_file(&path);
+    }
+
+    #[test]
+    fn who_waits_for_a_full_queue_does_not_stop_a_call_from_handing_its_row_over() {
+        let path = place("full.sqlite");
+        let writer = Writer::open(&path).unwrap();
+        let blocker = Connection::open(&path).unwrap();
+        blocker.execute_batch("BEGIN IMMEDIATE").unwrap();
+        // The writer holds a batch and waits for the file; the queue behind it fills up.
+        while writer.put(row("x")) {}
+        std::thread::sleep(super::GATHER * 3);
+        while writer.put(row("x")) {}
+        std::thread::scope(|scope| {
+            let flush = scope.spawn(|| writer.flush());
+            std::thread::sleep(super::GATHER * 3);
+            let (done, put) = channel();
+            let writer = &writer;
+            scope.spawn(move || done.send(writer.put(row("y"))));
+            assert!(put.recv_timeout(Duration::from_millis(500)).is_ok(), "it waits");
+            assert!(!flush.is_finished());
+            blocker.execute_batch("COMMIT").unwrap();
+        });
         drop(writer);
         let _ = std::fs::remove_file(&path);
     }
