@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use backstay_gateway::Gateway;
 use backstay_gateway::auth::Callers;
@@ -19,6 +20,9 @@ On Ctrl-C or SIGTERM no new connection is taken, calls under way may end (server
 rest is cut. A second signal stops at once.
 
 Exit codes: 0 stopped in order; 1 the config is wrong; 2 the address or the call log cannot be used.";
+
+/// How long threads may take to end after the stop.
+const LINGER: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
@@ -63,7 +67,10 @@ pub(crate) fn run(serve: &Serve) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match runtime.block_on(until_stopped(settings)) {
+    let served = runtime.block_on(until_stopped(settings));
+    // A name being looked up or a log being written may hold a thread; the process does not wait.
+    runtime.shutdown_timeout(LINGER);
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             print::talk(&format!("error: {error:#}"));
