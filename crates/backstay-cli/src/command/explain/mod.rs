@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use backstay::record::Row;
 use backstay::record::store::sqlite;
+use backstay_gateway::config::Problem;
 use clap::Args;
 
 use crate::{print, settings};
@@ -38,7 +39,16 @@ pub(crate) struct Explain {
 const LISTED: u32 = 15;
 
 pub(crate) fn run(explain: &Explain) -> ExitCode {
-    let path = log_path(explain);
+    let path = match log_path(explain) {
+        Ok(path) => path,
+        Err(problems) => {
+            for problem in &problems {
+                print::talk(&problem.to_string());
+            }
+            print::talk("the config names the call log; mend it, or name the log with --log");
+            return ExitCode::from(2);
+        }
+    };
     if !path.exists() {
         print::talk(&format!(
             "error: there is no call log at {}; name one with --log, or a config with -c",
@@ -58,14 +68,20 @@ pub(crate) fn run(explain: &Explain) -> ExitCode {
 }
 
 /// The call log's file: as named, as the config says, else the default beside us.
-fn log_path(explain: &Explain) -> PathBuf {
+///
+/// # Errors
+/// The config cannot be read: the default might be another service's log.
+fn log_path(explain: &Explain) -> Result<PathBuf, Vec<Problem>> {
     if let Some(path) = &explain.log {
-        return path.clone();
+        return Ok(path.clone());
     }
     let has_file = explain.config.is_some() || Path::new(settings::DEFAULT_FILE).exists();
-    let settings = has_file.then(|| settings::load(explain.config.as_deref()).ok()).flatten();
-    let named = settings.as_ref().and_then(settings::log_file);
-    named.unwrap_or_else(|| PathBuf::from("backstay.sqlite"))
+    let named = if has_file {
+        settings::log_file(&settings::load(explain.config.as_deref())?)
+    } else {
+        None
+    };
+    Ok(named.unwrap_or_else(|| PathBuf::from("backstay.sqlite")))
 }
 
 fn tell(row: Option<&Row>, explain: &Explain, path: &Path) -> ExitCode {
@@ -102,4 +118,29 @@ fn list(rows: &[Row]) -> ExitCode {
         ));
     }
     ExitCode::SUCCESS
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::{Explain, log_path};
+
+    fn explain(config: Option<PathBuf>, log: Option<PathBuf>) -> Explain {
+        Explain { call: None, config, log, json: false }
+    }
+
+    #[test]
+    fn a_config_that_cannot_be_read_is_told_and_no_other_log_is_opened() {
+        let config = std::env::temp_dir().join(format!("backstay-{}.toml", std::process::id()));
+        std::fs::write(&config, "[server]\ncall_lgo = \"a.sqlite\"\n").unwrap();
+        let problems = log_path(&explain(Some(config.clone()), None)).unwrap_err();
+        assert!(problems.iter().any(|p| p.to_string().contains("call_lgo")), "{problems:?}");
+        // Where the log itself is named, the config does not matter.
+        let named = log_path(&explain(Some(config.clone()), Some("b.sqlite".into()))).unwrap();
+        assert_eq!(named, PathBuf::from("b.sqlite"));
+        let missing = log_path(&explain(Some(config.with_extension("missing")), None));
+        assert!(missing.is_err());
+        std::fs::remove_file(&config).unwrap();
+    }
 }
