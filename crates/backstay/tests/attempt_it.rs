@@ -9,7 +9,7 @@ use backstay::attempt::forward::{Forward, forward};
 use backstay::call::{self, Body};
 use backstay::contract::{Ask, Caller};
 use backstay::engine::Engine;
-use backstay::policy::{CredentialSource, Pinning, Policy, Provider, Structured, Target};
+use backstay::policy::{CapField, CredentialSource, Pinning, Policy, Provider, Structured, Target};
 use backstay::record::{CallLog, Step};
 use backstay_wire::Dialect;
 use http::{HeaderMap, Method};
@@ -190,6 +190,39 @@ async fn a_handed_through_key_never_goes_to_a_provider_of_another_dialect() {
     assert!(!request.contains("callers-"), "{request}");
 }
 
+// --- headers and names ---
+
+#[tokio::test]
+async fn every_line_of_a_repeated_header_is_passed_on() {
+    let mut upstream = Upstream::good("p", Dialect::Anthropic).await;
+    let engine = engine([upstream.provider.clone()]);
+    let mut ask = ask(&engine, Dialect::Anthropic, "p/m", &json!({"max_tokens": 9}));
+    for beta in ["one-2026", "two-2026"] {
+        ask.headers.append("anthropic-beta", beta.parse().unwrap());
+    }
+    answered(&engine, ask).await;
+    let request = upstream.request().unwrap();
+    for line in ["anthropic-beta: one-2026\r\n", "anthropic-beta: two-2026\r\n"] {
+        assert!(request.contains(line), "{request}");
+    }
+}
+
+#[tokio::test]
+async fn a_translated_cap_goes_under_the_name_the_provider_knows() {
+    for (field, known, other) in [
+        (CapField::MaxTokens, "max_tokens", "max_completion_tokens"),
+        (CapField::MaxCompletionTokens, "max_completion_tokens", "max_tokens"),
+    ] {
+        let mut upstream = Upstream::good("p", Dialect::OpenaiChat).await;
+        upstream.provider.cap_field = field;
+        let engine = engine([upstream.provider.clone()]);
+        let asked = ask(&engine, Dialect::Anthropic, "p/m", &json!({"max_tokens": 9}));
+        answered(&engine, asked).await;
+        let body = upstream.body();
+        assert_eq!((&body[known], body.get(other)), (&json!(9), None), "{body}");
+    }
+}
+
 // --- what is streamed and folded ---
 
 /// Whether a plain request with `more` in it is asked of the provider as a stream.
@@ -291,6 +324,22 @@ async fn a_model_without_a_target_of_the_paths_dialect_is_refused_and_goes_nowhe
         let to = forward(&engine, through(free)).await.unwrap().target;
         assert_eq!(to, "other", "{free}");
         assert!(other.request().is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_handed_through_call_tells_a_lost_connection_from_one_never_made() {
+    let lost =
+        Upstream::start("lost", Dialect::OpenaiChat, String::new(), Duration::ZERO).await.provider;
+    let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let base = format!("http://{port}/v1").parse().unwrap();
+    let away = Provider::at("away", Dialect::OpenaiChat, base, None);
+    let engine = engine([lost, away]);
+    for (model, code) in
+        [("lost/m", "provider_connection_lost"), ("away/m", "provider_unreachable")]
+    {
+        let error = forward(&engine, through(model)).await.unwrap_err();
+        assert_eq!(error.code(), code, "{error}");
     }
 }
 

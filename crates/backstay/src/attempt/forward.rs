@@ -24,7 +24,7 @@ use http_body_util::Full;
 use tokio::time::{Instant, Sleep, timeout};
 
 use super::adapter::{authorize, join};
-use super::transport::Incoming;
+use super::transport::{Incoming, SendFault};
 use crate::engine::{Engine, Plan};
 use crate::fault::CallError;
 use crate::policy::{Provider, Target};
@@ -108,7 +108,13 @@ pub async fn forward(engine: &Engine, forward: Forward) -> Result<Forwarded, Cal
     let sending = engine.transport().send(request, provider.connect);
     match timeout(HEAD, sending).await {
         Ok(Ok(response)) => Ok(Forwarded { response: cleaned(response), target }),
-        Ok(Err(fault)) => Err(CallError::attempt(Fault::ConnectFailed, fault.to_string())),
+        Ok(Err(fault @ SendFault::Connect { .. })) => {
+            Err(CallError::attempt(Fault::ConnectFailed, fault.to_string()))
+        }
+        // The provider may have done the work.
+        Ok(Err(fault @ SendFault::Lost { .. })) => {
+            Err(CallError::attempt(Fault::ConnectionLost, fault.to_string()))
+        }
         Err(_) => {
             let note = format!("{} did not answer within {HEAD:?}", provider.name);
             Err(CallError::attempt(Fault::TotalTimeout, note))

@@ -1,7 +1,7 @@
 //! The few changes that the caller's own bytes need on their way to a provider of its dialect.
 
 use backstay_wire::chat::{Role, Turn};
-use backstay_wire::scan::{Edit, scan};
+use backstay_wire::scan::Edit;
 use backstay_wire::{Dialect, Loss};
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -147,7 +147,7 @@ fn delivery(contract: &Contract, form: Form, edits: &mut Vec<Edit>) {
 }
 
 fn output(contract: &Contract, target: &Target, turned: Turned<'_>, edits: &mut Vec<Edit>) {
-    let name = cap_field(target);
+    let name = cap_field(target).key();
     let present: Vec<&'static str> = cap_fields(contract.ask.dialect)
         .iter()
         .copied()
@@ -170,10 +170,12 @@ fn output(contract: &Contract, target: &Target, turned: Turned<'_>, edits: &mut 
     }
 }
 
-fn cap_field(target: &Target) -> &'static str {
+/// The name under which `target` knows the output cap.
+pub(super) fn cap_field(target: &Target) -> backstay_wire::dialect::CapField {
+    use backstay_wire::dialect::CapField as Wire;
     match (target.provider.dialect, target.provider.cap_field) {
-        (Dialect::Anthropic, _) | (Dialect::OpenaiChat, CapField::MaxTokens) => "max_tokens",
-        (Dialect::OpenaiChat, CapField::MaxCompletionTokens) => "max_completion_tokens",
+        (Dialect::Anthropic, _) | (Dialect::OpenaiChat, CapField::MaxTokens) => Wire::MaxTokens,
+        (Dialect::OpenaiChat, CapField::MaxCompletionTokens) => Wire::MaxCompletionTokens,
     }
 }
 
@@ -280,18 +282,4 @@ pub(super) fn print(edits: &[Edit]) -> Vec<u8> {
         out.push(0);
     }
     out
-}
-
-/// A written request with its cap under the name the provider wants.
-pub(super) fn name_cap(body: Vec<u8>, target: &Target) -> Vec<u8> {
-    let name = cap_field(target);
-    let other = if name == "max_tokens" { "max_completion_tokens" } else { "max_tokens" };
-    let Ok(head) = scan(&body, 127) else { return body };
-    match head.raw(&body, other) {
-        Some(raw) if target.provider.dialect == Dialect::OpenaiChat => {
-            let value = String::from_utf8_lossy(raw).into_owned();
-            head.edit(&body, &[Edit::Remove(other), Edit::Set(name, value)])
-        }
-        _ => body,
-    }
 }

@@ -24,9 +24,12 @@ static PASSED_ON: [HeaderName; 5] = [
 /// The version of the Messages API sent when the caller names none.
 const ANTHROPIC_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
-/// The caller's headers that are passed on to a provider of its own dialect.
+/// The caller's headers that are passed on to a provider of its own dialect, each line of each:
+/// betas may be named in one line or in several.
 pub(crate) fn passed_on(headers: &HeaderMap) -> impl Iterator<Item = (HeaderName, &HeaderValue)> {
-    PASSED_ON.iter().filter_map(|name| headers.get(name).map(|value| (name.clone(), value)))
+    let lines =
+        |name| headers.get_all(name).iter().map(move |value| (HeaderName::clone(name), value));
+    PASSED_ON.iter().flat_map(lines)
 }
 
 /// Where the request goes. An address without a query is built once and kept in `kept`.

@@ -84,10 +84,9 @@ pub fn build(
         (body, Vec::new(), edits::print(&edits))
     } else {
         let chat = translated(contract, target, turned, form)?;
-        let written = dialect.write_request(&chat);
-        let body = edits::name_cap(written.bytes, target);
+        let written = dialect.write_request_capped(&chat, edits::cap_field(target));
         (
-            Bytes::from(body),
+            Bytes::from(written.bytes),
             written.losses,
             format!("{:?} {:?}", turned.cap, turned.reask).into_bytes(),
         )
