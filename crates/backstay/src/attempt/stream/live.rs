@@ -35,6 +35,7 @@ pub struct Live {
     ready: VecDeque<Bytes>,
     /// The deadline passed while the caller read.
     late: bool,
+    outcome: Outcome,
 }
 
 /// The provider's side, until the stream is over.
@@ -101,7 +102,13 @@ impl Live {
             passing,
             ready: VecDeque::new(),
             late: false,
+            outcome: Outcome::Answered,
         }
+    }
+
+    /// How the stream ended. Until it has: answered, as its head says.
+    pub fn outcome(&self) -> Outcome {
+        self.outcome
     }
 
     /// Reads what is there, up to one write's worth.
@@ -184,6 +191,7 @@ impl Live {
             (Finish::Paused, false) => Outcome::Paused,
             (_, false) => Outcome::Answered,
         };
+        self.outcome = outcome;
         if let How::Anew(writer) = &self.passing.how {
             self.call.lost(writer.losses());
         }
@@ -216,6 +224,7 @@ impl Live {
         let verdict = if self.late { Verdict::Neutral } else { self.call.blame(failure.fault) };
         self.call.streamed(source.held, verdict);
         self.call.stream_failed(failure, self.passing.usage);
+        self.outcome = Outcome::Failed;
     }
 
     /// Everything ready as one piece.
