@@ -96,10 +96,11 @@ impl Body for Held {
                     return Poll::Ready(Some(Ok(Frame::data(alive))));
                 }
                 State::Live(live, receipt) => {
-                    match ready!(Pin::new(live.as_mut()).poll_frame(cx)) {
-                        Some(frame) => return Poll::Ready(Some(frame)),
-                        None => this.state = State::Last(comment(receipt).into()),
+                    if let Some(frame) = ready!(Pin::new(live.as_mut()).poll_frame(cx)) {
+                        return Poll::Ready(Some(frame));
                     }
+                    receipt.outcome = live.outcome();
+                    this.state = State::Last(comment(receipt).into());
                 }
                 State::Last(bytes) => {
                     let bytes = std::mem::take(bytes);

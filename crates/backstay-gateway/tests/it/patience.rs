@@ -65,6 +65,8 @@ async fn after_ten_seconds_the_head_leaves_and_what_follows_is_in_the_stream() {
         .alone("crossed", "anthropic", &["slow-first+wait=10500ms"], route)
         .alone("never", "anthropic", &["status-400+delay=10500ms"], route)
         .alone("left", "openai", &["silence"], route)
+        .alone("broken", "openai", &["stream-cut+delay=10500ms"], route)
+        .alone("capped", "openai", &["truncated+delay=10500ms"], route)
         .start()
         .await;
     let finish = async |dialect: Dialect, name: &str| {
@@ -78,13 +80,20 @@ async fn after_ten_seconds_the_head_leaves_and_what_follows_is_in_the_stream() {
         tokio::time::sleep(Duration::from_millis(150)).await;
         world.log("left-1")[0].end
     };
-    let (late, crossed, never, failed, left) = tokio::join!(
+    let (late, crossed, never, failed, left, broken, capped) = tokio::join!(
         finish(OPENAI, "late"),
         finish(OPENAI, "crossed"),
         finish(Dialect::Anthropic, "never"),
         finish(OPENAI, "never"),
-        leave
+        leave,
+        finish(OPENAI, "broken"),
+        finish(OPENAI, "capped")
     );
+    // The last comment says how the stream ended, not how it began.
+    let (told, text) = &broken;
+    assert_eq!((told.terminals, told.errors.len()), (0, 1), "{text}");
+    assert!(!told.text.is_empty() && text.contains("outcome=failed"), "{text}");
+    assert!(capped.1.contains("outcome=truncated"), "{}", capped.1);
     for (told, text) in [&late, &crossed] {
         assert_eq!((told.terminals, told.late, told.errors.len()), (1, 0, 0), "{text}");
         assert!(!told.text.is_empty() && text.contains("backstay call-id="), "{text}");
