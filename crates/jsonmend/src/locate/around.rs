@@ -36,7 +36,10 @@ fn prose_before(raw: &str, start: usize, end: usize, changes: &mut Vec<Change>) 
     let start = start + (text.len() - text.trim_start().len());
     let end = start + shown.len();
     // Closers before the root close nothing.
-    let kind = if shown.bytes().all(|byte| matches!(byte, b'}' | b']' | b')')) {
+    let is_comment = ["//", "/*", "# ", "<!--"].iter().any(|mark| shown.starts_with(mark));
+    let kind = if is_comment {
+        Kind::Comment
+    } else if shown.bytes().all(|byte| matches!(byte, b'}' | b']' | b')')) {
         Kind::ExtraCloser
     } else if is_wrapper(shown) {
         Kind::Wrapper

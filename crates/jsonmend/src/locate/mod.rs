@@ -129,13 +129,14 @@ impl<'r> Scout<'r> {
     }
 }
 
-/// `[1]`, `[2, 3]`: marks of a reference in prose.
+/// `[1]`, `[2, 3]`: marks of a reference in prose. Three numbers are a list.
 fn is_citation(rest: &[u8]) -> bool {
     let inside = rest.get(1..).unwrap_or_default();
     let length = inside.iter().take(16).take_while(|byte| **byte != b']').count();
     let inside = inside.get(..length).unwrap_or_default();
     rest.get(length + 1) == Some(&b']')
         && !inside.is_empty()
+        && memchr::memchr_iter(b',', inside).count() < 2
         && inside.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b',' | b' '))
 }
 

@@ -169,7 +169,7 @@ impl Parser<'_> {
                     reading.doubted(Doubt::Always);
                 }
             },
-            Word::Doubtful => {
+            Word::Doubtful if spaced_number(word).is_none() => {
                 if self.policy.bare_number == BareNumber::Reject {
                     let mut shadow = reading.clone();
                     shadow.change(Kind::BareNumber, at, end, "0");
@@ -181,7 +181,7 @@ impl Parser<'_> {
                 quote_word(&mut reading, Kind::BareNumber, at, end);
                 reading.cost += cost::UNQUOTED;
             }
-            Word::Text => {
+            Word::Text | Word::Doubtful => {
                 if let Some(number) = spaced_number(word) {
                     let mut joined = reading.clone();
                     joined.change(Kind::NumberForm, at, end, number);

@@ -5,8 +5,9 @@
 //! what the cut may have changed is dropped.
 
 use super::next::closer_text;
+use super::quote::Quote;
 use super::string::settle;
-use super::{Expect, Last, Parser, Reading, cost};
+use super::{Doubt, Expect, Last, Parser, Reading, cost};
 use crate::edit::Kind;
 use crate::lex::number;
 use crate::policy::{AtCut, Status};
@@ -92,6 +93,10 @@ impl Parser<'_> {
             return;
         }
         settle(&mut reading, open);
+        if open.inner % 2 == 1 && open.quote == Quote::Double {
+            // Half a pair of quotes and no end: nothing shows that it is text.
+            reading.doubted(Doubt::Always);
+        }
         let end = self.bytes.len();
         let kind = if half < end { Kind::TruncEscape } else { Kind::TruncString };
         self.cut(reading, &Stump { from: half, tail: "\"", kind }, out);

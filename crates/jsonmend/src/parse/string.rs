@@ -198,7 +198,8 @@ impl Parser<'_> {
         let closed = i32::try_from(count(['}', ']'])).unwrap_or(i32::MAX);
         open.nested = open.nested.saturating_add(opened).saturating_sub(closed);
         // Nothing but structure between two quotes: more likely that is what it is.
-        let is_structure = open.inner > 1 && is_structure(between);
+        let is_gap = !between.is_empty() && between.trim().is_empty();
+        let is_structure = open.inner > 1 && (is_gap || is_structure(between));
         open.mark = at + width;
         let is_nested = open.nested > 0;
         let mut price = match open.inner {
@@ -300,7 +301,9 @@ impl Reading {
     pub(super) fn close_string(mut self, parser: &Parser<'_>, width: usize, out: &mut Vec<Self>) {
         let at = self.at;
         let Some(open) = self.string.take() else { return };
-        if open.inner > 0 && is_structure(parser.slice(open.mark, at)) {
+        let last = parser.slice(open.mark, at);
+        let is_gap = !last.is_empty() && last.trim().is_empty();
+        if open.inner > 0 && (is_gap || is_structure(last)) {
             self.doubted(Doubt::Always);
         }
         if let Some(kind) = open.quote.kind() {

@@ -75,7 +75,9 @@ pub(super) fn classify(word: &str) -> Word {
     if let Some(form) = form(word) {
         return Word::Form(form);
     }
-    if is_glued(word) || looks_like_number(word) {
+    // `etc.` stands for what is not there.
+    let is_rest = matches!(word.trim_end_matches('.'), "etc" | "" | "and so on");
+    if is_rest || is_glued(word) || looks_like_number(word) {
         return Word::Doubtful;
     }
     if is_text(word) { Word::Text } else { Word::Nothing }
@@ -132,7 +134,7 @@ fn looks_like_number(word: &str) -> bool {
     let is_hex = body.len() > 2
         && body.starts_with('0')
         && body.get(1..2).is_some_and(|mark| matches!(mark, "x" | "X" | "o" | "b"));
-    let is_numeric = |letter: char| letter.is_ascii_digit() || "+-.eE_/*^".contains(letter);
+    let is_numeric = |letter: char| letter.is_ascii_digit() || "+-.eE_/*^ ".contains(letter);
     if !is_hex && !body.chars().all(is_numeric) {
         return false;
     }
@@ -188,6 +190,8 @@ mod tests {
             ("1e", Doubtful),
             ("1/3", Doubtful),
             ("0x1F", Doubtful),
+            ("1 000", Doubtful),
+            ("etc.", Doubtful),
             ("1true", Doubtful),
             ("1.52.5", Doubtful),
             ("1-2", Doubtful),
