@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use backstay::call;
-use backstay::contract::{Ask, Wants};
+use backstay::contract::{Ask, Caller, Wants};
 use backstay::fault::CallError;
 use backstay_wire::Dialect;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -25,14 +25,16 @@ pub(super) async fn serve(
 ) -> Response<Sent> {
     match take(&gateway, request, dialect, path).await {
         Ok(Taken::Ask(ask)) => answer(&gateway, *ask).await,
-        Ok(Taken::Bypass(forward)) => through::send(&gateway, *forward).await,
+        Ok(Taken::Bypass(forward, caller)) => {
+            through::send(&gateway, *forward, caller.as_deref()).await
+        }
         Err(error) => respond::failure(dialect, &error),
     }
 }
 
 enum Taken {
     Ask(Box<Ask>),
-    Bypass(Box<backstay::attempt::forward::Forward>),
+    Bypass(Box<backstay::attempt::forward::Forward>, Option<Arc<Caller>>),
 }
 
 /// Lets the request in and reads its body.
@@ -45,10 +47,10 @@ async fn take(
     let arrived = gateway.engine().now();
     let caller = admit(gateway, request.headers())?;
     let (parts, body) = request.into_parts();
-    let body = door::read(&parts.headers, body, gateway.max_body()).await?;
+    let body = door::read(&parts.headers, body, gateway.max_body(), gateway.room()).await?;
     if through::bypasses(&parts.headers) {
         let forward = through::of(&parts, body, dialect, path);
-        return Ok(Taken::Bypass(Box::new(forward)));
+        return Ok(Taken::Bypass(Box::new(forward), caller));
     }
     door::is_plain(&parts.headers)?;
     let query = parts.uri.query().map(str::to_owned);

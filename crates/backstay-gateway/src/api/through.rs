@@ -4,14 +4,15 @@
 use std::sync::Arc;
 
 use backstay::attempt::forward::{Forward, forward};
+use backstay::contract::Caller;
+use backstay::fault::{CallError, Cause};
 use backstay_decide::Local;
 use backstay_wire::Dialect;
 use bytes::Bytes;
+use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use hyper::body::Incoming;
-
-use backstay::fault::CallError;
 
 use super::{VERSION, admit, dialect_of, path};
 use crate::body::Sent;
@@ -44,12 +45,16 @@ pub(super) async fn serve(gateway: Arc<Gateway>, request: Request<Incoming>) -> 
         );
         return respond::failure(dialect, &CallError::local(Local::InvalidRequest, note));
     }
-    if let Err(error) = admit(&gateway, request.headers()) {
-        return respond::failure(dialect, &error);
-    }
+    let caller = match admit(&gateway, request.headers()) {
+        Ok(caller) => caller,
+        Err(error) => return respond::failure(dialect, &error),
+    };
     let (parts, body) = request.into_parts();
-    match door::read(&parts.headers, body, gateway.max_body()).await {
-        Ok(body) => send(&gateway, of(&parts, body, dialect, parts.uri.path())).await,
+    match door::read(&parts.headers, body, gateway.max_body(), gateway.room()).await {
+        Ok(body) => {
+            let request = of(&parts, body, dialect, parts.uri.path());
+            send(&gateway, request, caller.as_deref()).await
+        }
         Err(error) => respond::failure(dialect, &error),
     }
 }
@@ -66,9 +71,23 @@ pub(super) fn of(parts: &Parts, body: Bytes, dialect: Dialect, path: &str) -> Fo
     }
 }
 
-/// Hands it through.
-pub(super) async fn send(gateway: &Gateway, request: Forward) -> Response<Sent> {
+/// Takes out what let the caller in here: it is no provider's business.
+fn without_our_key(mut request: Forward, caller: Option<&Caller>) -> Forward {
+    if caller.is_some() {
+        request.headers.remove(AUTHORIZATION);
+        request.headers.remove("x-api-key");
+    }
+    request
+}
+
+/// Hands it through, without the key that let `caller` in.
+pub(super) async fn send(
+    gateway: &Gateway,
+    request: Forward,
+    caller: Option<&Caller>,
+) -> Response<Sent> {
     let dialect = request.dialect;
+    let request = without_our_key(request, caller);
     match forward(gateway.engine(), request).await {
         Ok(forwarded) => {
             let (mut parts, body) = forwarded.response.into_parts();
@@ -78,6 +97,13 @@ pub(super) async fn send(gateway: &Gateway, request: Forward) -> Response<Sent> 
             }
             Response::from_parts(parts, Sent::Through(Box::new(body)))
         }
-        Err(error) => respond::failure(dialect, &error),
+        Err(error) => {
+            let mut response = respond::failure(dialect, &error);
+            // Nothing was tried again here, so the caller's own retries multiply nothing.
+            if matches!(error.cause(), Cause::Attempt(_)) {
+                response.headers_mut().remove("x-should-retry");
+            }
+            response
+        }
     }
 }
