@@ -1,4 +1,4 @@
-//! Reads a request's body at the door: bounded in bytes and in time.
+//! Reads a request's body at the door: bounded in bytes, in time, and in what all bodies take.
 
 use std::time::Duration;
 
@@ -7,12 +7,17 @@ use backstay_decide::Local;
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use http_body::Body;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use tokio::time::{Instant, timeout_at};
+
+use crate::room::{Place, Room};
 
 /// Longest wait for a whole body. A minute carries 32 MiB over 4.5 Mbit/s.
 const BODY: Duration = Duration::from_mins(1);
+
+/// Most bytes set aside for what is only announced.
+const RESERVED: usize = 1 << 20;
 
 /// How much of a body that is too large is read and thrown away, so that the caller, still
 /// sending, gets to read why.
@@ -21,14 +26,15 @@ const DRAIN: u64 = 256 << 20;
 /// How long that may take.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
 
-/// The whole body, at most `most` bytes.
+/// The whole body, at most `most` bytes, with its place in `room`.
 ///
 /// # Errors
-/// It is larger, takes too long, or breaks off.
-pub(crate) async fn read(
+/// It is larger, takes too long, breaks off, or there is no room for it.
+pub(crate) async fn read<B: Body<Data = Bytes> + Unpin>(
     headers: &HeaderMap,
-    mut body: Incoming,
+    mut body: B,
     most: u64,
+    room: &Room,
 ) -> Result<Bytes, CallError> {
     let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let announced: Option<u64> = announced.and_then(|value| value.parse().ok());
@@ -39,29 +45,37 @@ pub(crate) async fn read(
     let end = Instant::now() + BODY;
     let mut first: Option<Bytes> = None;
     let mut all = BytesMut::new();
+    let mut place = Place::default();
     while let Some(frame) = timeout_at(end, body.frame()).await.map_err(|_| slow())? {
         let Ok(piece) = frame.map_err(|_| broken())?.into_data() else { continue };
-        if (all.len() + first.as_ref().map_or(0, Bytes::len) + piece.len()) as u64 > most {
+        let size = all.len() + first.as_ref().map_or(0, Bytes::len) + piece.len();
+        if size as u64 > most {
             // Not needed any more, and the drain may take its time.
-            drop((first, all, piece));
+            drop((first, all, piece, place));
             drain(body).await;
             return Err(too_large(announced, most));
+        }
+        if let Err(full) = room.grow(&mut place, size).await {
+            drop((first, all, piece, place));
+            drain(body).await;
+            return Err(full);
         }
         match first.take() {
             None if all.is_empty() => first = Some(piece),
             None => all.extend_from_slice(&piece),
             Some(earlier) => {
                 let announced = announced.and_then(|bytes| usize::try_from(bytes).ok());
-                all.reserve(announced.unwrap_or_default().max(earlier.len() + piece.len()));
+                let announced = announced.unwrap_or_default().min(RESERVED);
+                all.reserve(announced.max(earlier.len() + piece.len()));
                 all.extend_from_slice(&earlier);
                 all.extend_from_slice(&piece);
             }
         }
     }
-    Ok(first.unwrap_or_else(|| all.freeze()))
+    Ok(place.hold(first.unwrap_or_else(|| all.freeze())))
 }
 
-async fn drain(mut body: Incoming) {
+async fn drain<B: Body<Data = Bytes> + Unpin>(mut body: B) {
     let end = Instant::now() + DRAIN_TIME;
     let mut thrown = 0;
     while thrown < DRAIN {
@@ -105,4 +119,32 @@ fn slow() -> CallError {
 
 fn broken() -> CallError {
     CallError::local(Local::InvalidRequest, "the request body broke off before its end")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use http::HeaderMap;
+    use http_body_util::Full;
+
+    use super::read;
+    use crate::room::Room;
+
+    #[tokio::test]
+    async fn bodies_that_are_still_held_leave_no_room_for_more() {
+        let room = Room::new(64 << 10, Duration::from_millis(50));
+        let none = HeaderMap::new();
+        let body = || Full::new(Bytes::from(vec![b'x'; 40 << 10]));
+        let first = read(&none, body(), 1 << 20, &room).await.unwrap();
+        assert_eq!(first.len(), 40 << 10);
+        let refused = read(&none, body(), 1 << 20, &room).await.unwrap_err();
+        assert_eq!(refused.code(), "gateway_busy");
+        // A refused body keeps nothing, one that is too large neither.
+        assert_eq!(read(&none, body(), 100, &room).await.unwrap_err().code(), "body_too_large");
+        drop(first);
+        assert!(read(&none, body(), 1 << 20, &room).await.is_ok());
+        assert!(read(&none, body(), 1 << 20, &room).await.is_ok());
+    }
 }

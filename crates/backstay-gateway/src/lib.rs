@@ -18,6 +18,7 @@ mod door;
 pub mod hold;
 mod patience;
 pub mod respond;
+mod room;
 pub mod server;
 mod stalled;
 mod turn;

@@ -32,6 +32,7 @@ use crate::canned::Worded;
 use crate::config::Server;
 use crate::patience::{Patience, REST};
 use crate::respond;
+use crate::room::{ROOM, Room, WAIT};
 use crate::stalled::{STALLED, Unstalled};
 use crate::turn::{Ticket, Ticketed, Turn};
 
@@ -45,6 +46,7 @@ pub struct Gateway {
     engine: Engine,
     callers: Callers,
     server: Server,
+    room: Room,
     draining: AtomicBool,
 }
 
@@ -61,7 +63,9 @@ pub struct Running {
 impl Gateway {
     /// A gateway in front of `engine`.
     pub fn new(engine: Engine, callers: Callers, server: Server) -> Self {
-        Self { engine, callers, server, draining: AtomicBool::new(false) }
+        // A body of the largest size has to fit.
+        let room = Room::new(ROOM.max(server.max_body_bytes.saturating_add(1 << 10)), WAIT);
+        Self { engine, callers, server, room, draining: AtomicBool::new(false) }
     }
 
     /// The engine.
@@ -77,6 +81,11 @@ impl Gateway {
     /// The largest request body, in bytes.
     pub fn max_body(&self) -> u64 {
         self.server.max_body_bytes
+    }
+
+    /// The memory that request bodies share.
+    pub(crate) fn room(&self) -> &Room {
+        &self.room
     }
 
     /// Whether it is shutting down.
