@@ -1,13 +1,20 @@
 //! Measures jsonmend against serde_json, jiter and jsonrepair-rs: valid text to tape, broken text
 //! of several families to a value, and a stream in small pieces. Prints MB/s and ratios.
 //!
-//! `cargo run --release` in this folder. Times are the best of several runs.
+//! `cargo run --release` in this folder; a word behind it picks the rows that have it in their
+//! name. Times are the best of several runs.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::Instant;
 
+use mimalloc::MiMalloc;
+
 use jsonmend::{Limits, Mender, Policy, Status};
+
+/// As the shipped binary has it; for all alike.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() {
     let policy = Policy {
@@ -15,6 +22,7 @@ fn main() {
         ..Policy::standard()
     };
     let mender = Mender::new(policy);
+    let wanted = std::env::args().nth(1).unwrap_or_default();
     println!("valid JSON to a value, MB/s (ratio to serde_json Value)");
     println!("{:<22} {:>10} {:>10} {:>10}", "text", "serde_json", "jiter", "jsonmend");
     for (name, text) in [
@@ -23,6 +31,9 @@ fn main() {
         ("compact 100 kB", document(100_000, Style::Compact)),
         ("compact 2 kB", document(2_000, Style::Compact)),
     ] {
+        if !name.contains(&wanted) {
+            continue;
+        }
         let serde = rate(&text, || {
             black_box(serde_json::from_str::<serde_json::Value>(&text).is_ok());
         });
@@ -41,6 +52,9 @@ fn main() {
     println!("\nbroken JSON, 1 MB, MB/s: jsonrepair-rs to text, jsonmend to a tape");
     println!("{:<22} {:>14} {:>10}", "damage", "jsonrepair-rs", "jsonmend");
     for (name, text) in families(1 << 20) {
+        if !name.contains(&wanted) {
+            continue;
+        }
         let outcome = mender.mend(&text, Status::Unknown);
         let theirs = rate(&text, || {
             black_box(jsonrepair_rs::jsonrepair(&text).is_ok());
@@ -48,7 +62,11 @@ fn main() {
         let ours = rate(&text, || {
             black_box(mender.mend(&text, Status::Unknown));
         });
-        println!("{name:<22} {theirs:>14.0} {ours:>10.0}   x{:.2}  ({})", ours / theirs, outcome.name());
+        println!(
+            "{name:<22} {theirs:>14.0} {ours:>10.0}   x{:.2}  ({})",
+            ours / theirs,
+            outcome.name()
+        );
     }
 }
 

@@ -158,6 +158,8 @@ pub enum Refusal {
     TooLarge,
     /// More edits are needed than the limit.
     TooManyEdits,
+    /// There are more places where a document may begin than the limit.
+    TooManyCandidates,
     /// The document needs a kind of edit that the policy does not allow.
     NotAllowed(Kind),
     /// The document is of a worse class than the policy accepts.
@@ -174,6 +176,7 @@ impl Refusal {
             Self::TooDeep => "too_deep",
             Self::TooLarge => "too_large",
             Self::TooManyEdits => "too_many_edits",
+            Self::TooManyCandidates => "too_many_candidates",
             Self::NotAllowed(_) => "kind_not_allowed",
             Self::WorseClass(_) => "class_not_accepted",
         }
@@ -191,6 +194,9 @@ impl fmt::Display for Refusal {
             Self::TooDeep => out.write_str("the document is nested deeper than the limit"),
             Self::TooLarge => out.write_str("the reply is longer than the limit"),
             Self::TooManyEdits => out.write_str("the document needs more edits than the limit"),
+            Self::TooManyCandidates => {
+                out.write_str("the reply has more beginnings of documents than the limit")
+            }
             Self::NotAllowed(kind) => write!(out, "the policy does not allow the edit `{kind}`"),
             Self::WorseClass(class) => {
                 write!(out, "the policy does not accept the class `{}`", class.name())

@@ -47,7 +47,7 @@ pub(super) fn gather(mender: &Mender<'_>, parser: &Parser<'_>, strict: Option<us
     let mut found = Found { thought: scout.thought().to_vec(), ..Found::default() };
     let mut places = 0;
     while let Some(site) = scout.next() {
-        places += 1;
+        places += usize::from(parser.is_like_document(site.start));
         if places > mender.policy.limits.candidates {
             found.crowd = true;
             break;

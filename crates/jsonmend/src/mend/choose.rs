@@ -18,7 +18,10 @@ pub(super) fn choose(mender: &Mender<'_>, parser: &Parser<'_>, found: &Found) ->
     let Some(tier) = found.candidates.iter().map(|candidate| candidate.site.tier).max() else {
         return Outcome::Rejected(nothing(parser, found));
     };
-    if found.broken.is_some_and(|broken| broken >= tier) || found.crowd {
+    if found.crowd {
+        return Outcome::Rejected(Refusal::TooManyCandidates);
+    }
+    if found.broken.is_some_and(|broken| broken >= tier) {
         return ambiguous(Doubtful::Candidates, Vec::new());
     }
     // A reply that begins with a document means it, whatever fences come behind.
@@ -39,6 +42,9 @@ fn nothing(parser: &Parser<'_>, found: &Found) -> Refusal {
     }
     if found.too_many {
         return Refusal::TooManyEdits;
+    }
+    if found.crowd {
+        return Refusal::TooManyCandidates;
     }
     Refusal::NoDocument(found.reached)
 }
@@ -227,8 +233,9 @@ impl Stage<'_, '_> {
         (others, kind): (&[&Candidate], Kind),
     ) -> Vec<Change> {
         let raw = self.parser.raw;
-        let mut changes = before(raw, &candidate.site, &self.found.thought);
-        changes.extend(ended.changes.iter().cloned());
+        let mut changes = Vec::with_capacity(ended.changes.len() + 8);
+        changes.extend(before(raw, &candidate.site, &self.found.thought));
+        changes.extend_from_slice(&ended.changes);
         changes.extend(after(raw, ended.end, candidate.site.fence.as_ref()));
         for other in others.iter().filter(|other| !std::ptr::eq(**other, candidate)) {
             let start = other.site.start;

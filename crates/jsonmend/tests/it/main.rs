@@ -12,6 +12,7 @@
 mod corpus;
 mod damage;
 mod generate;
+mod policy;
 mod property;
 mod schema;
 mod stream;
