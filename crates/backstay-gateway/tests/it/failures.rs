@@ -433,7 +433,8 @@ async fn nothing_is_sent_after_the_deadline_and_the_caller_hears_before_it() {
     let (silent, failing, both, mute) =
         tokio::join!(one("silent"), one("failing"), one("both"), one("mute"));
     assert_eq!(silent.0.status, 504, "{}", silent.0.text());
-    assert_eq!(failing.0.status, 502, "{}", failing.0.text());
+    // The jitter decides whether the last try still ends in time or is cut by the deadline.
+    assert!([502, 504].contains(&failing.0.status), "{}", failing.0.text());
     assert_eq!((both.0.status, both.1), (200, 2), "the second tier still had its time");
     assert_eq!((mute.0.status, mute.1), (504, 2), "{}", mute.0.text());
     world.stop().await;

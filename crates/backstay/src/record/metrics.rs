@@ -139,7 +139,7 @@ impl Metrics {
         registry.register("breaker_open", "1 while a target rests", self.open.clone());
         registry.register(
             "call_log_rows_dropped",
-            "Call log rows lost because the writer was behind",
+            "Call log rows lost: the writer was behind, or the file could not be written",
             self.dropped.clone(),
         );
     }
