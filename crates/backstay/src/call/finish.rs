@@ -202,11 +202,8 @@ impl Call {
         let contract = &self.contract;
         self.engine.metrics().ended(&contract.route.name, outcome, code, took);
         let told = (!code.is_empty()).then_some(code.into());
-        self.tell(Step::Ended {
-            outcome: outcome.word().into(),
-            code: told,
-            note: note.to_owned(),
-        });
+        let note = if note.is_empty() { self.notes.join("; ") } else { note.to_owned() };
+        self.tell(Step::Ended { outcome: outcome.word().into(), code: told, note });
         let contract = &self.contract;
         let caller = contract.ask.caller.as_deref();
         let row = Row {
