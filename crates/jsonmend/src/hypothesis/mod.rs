@@ -13,7 +13,7 @@
 mod trail;
 
 use crate::edit::Change;
-use crate::parse::{Doubt, Expect, Parser, Reading, Rival, cost};
+use crate::parse::{Doubt, Parser, Reading, Rival, cost};
 use trail::Trail;
 
 /// Readings alive at the same time.
@@ -56,10 +56,7 @@ pub(crate) fn explore(parser: &Parser<'_>, start: Reading) -> Explored {
             parser.skim(&mut reading);
         }
         beam.reached = beam.reached.max(reading.at);
-        parser.step(reading, &mut next);
-        for reading in next.drain(..) {
-            beam.add(parser, reading);
-        }
+        beam.step(parser, reading, &mut next);
         beam.prune();
         budget = budget.saturating_sub(1);
         if budget == 0 || beam.has_too_many(parser.policy.limits.edits) {
@@ -88,9 +85,32 @@ impl Beam {
         Some(self.live.swap_remove(first))
     }
 
+    /// One step of one reading. As long as there is one only, its changes stay with it; they go to
+    /// the trail when it parts, so that no part has to copy them.
+    fn step(&mut self, parser: &Parser<'_>, mut reading: Reading, next: &mut Vec<Reading>) {
+        let is_alone = self.live.is_empty() && self.done.is_empty();
+        let before = std::mem::take(&mut reading.changes);
+        let tail = reading.tail;
+        parser.step(reading, next);
+        if let ([only], true) = (next.as_mut_slice(), is_alone)
+            && only.undo.is_none()
+        {
+            let made = std::mem::replace(&mut only.changes, before);
+            only.changes.extend(made);
+            let place = if only.is_done() { &mut self.done } else { &mut self.live };
+            place.append(next);
+            return;
+        }
+        let tail = self.trail.extend(tail, before);
+        for mut reading in next.drain(..) {
+            reading.tail = tail;
+            self.add(parser, reading);
+        }
+    }
+
     fn add(&mut self, parser: &Parser<'_>, mut reading: Reading) {
         self.trail.take(&mut reading);
-        if reading.expect == Expect::Done && reading.string.is_none() {
+        if reading.is_done() {
             self.done.push(reading);
             return;
         }
@@ -137,7 +157,7 @@ impl Beam {
 
     fn has_too_many(&self, limit: usize) -> bool {
         match self.live.as_slice() {
-            [reading] => self.trail.depth(reading.tail) > limit,
+            [reading] => self.trail.depth(reading.tail) + reading.changes.len() > limit,
             _ => false,
         }
     }
@@ -146,17 +166,28 @@ impl Beam {
         self.done.sort_by_key(|reading| (reading.cost, reading.doubt));
         let best = self.done.first().map_or(0, |reading| reading.cost);
         let mut readings = Vec::new();
-        for reading in &self.done {
+        for mut reading in std::mem::take(&mut self.done) {
             if reading.cost > best + cost::MARGIN || readings.len() > MAX_RIVALS {
                 break;
             }
-            readings.push(ended(reading, self.trail.back(reading.tail, &[]), reading.doubt));
+            let own = std::mem::take(&mut reading.changes);
+            let mut rivals = Vec::new();
             for rival in &reading.rivals {
-                let changes = self.trail.back(reading.tail, &rival.turns);
-                let mut other = ended(reading, changes, rival.doubt.max(reading.doubt));
+                let mut changes = self.trail.back(reading.tail, &rival.turns);
+                changes.extend_from_slice(&own);
+                let mut other = ended(&reading, changes, rival.doubt.max(reading.doubt));
                 other.cost += rival.dearer;
-                readings.push(other);
+                rivals.push(other);
             }
+            let changes = if reading.tail == 0 {
+                own
+            } else {
+                let mut changes = self.trail.back(reading.tail, &[]);
+                changes.extend(own);
+                changes
+            };
+            readings.push(ended(&reading, changes, reading.doubt));
+            readings.append(&mut rivals);
         }
         readings.sort_by_key(|ended| (ended.cost, ended.doubt));
         Explored { readings, reached: self.reached, crowded: self.crowded, too_many: false }

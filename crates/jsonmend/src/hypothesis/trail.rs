@@ -41,12 +41,19 @@ impl Trail {
                 reading.tail = step.before;
             }
         }
-        for change in reading.changes.drain(..) {
-            let depth = self.steps.get((reading.tail as usize).wrapping_sub(1));
-            let depth = depth.map_or(0, |step| step.depth) + 1;
-            self.steps.push(Step { change, before: reading.tail, depth });
-            reading.tail = u32::try_from(self.steps.len()).unwrap_or(u32::MAX);
+        let changes = std::mem::take(&mut reading.changes);
+        reading.tail = self.extend(reading.tail, changes);
+    }
+
+    /// Adds changes behind this one and returns the last of them.
+    pub(super) fn extend(&mut self, tail: u32, changes: Vec<Change>) -> u32 {
+        let mut before = tail;
+        for change in changes {
+            let depth = self.step(before).map_or(0, |step| step.depth) + 1;
+            self.steps.push(Step { change, before, depth });
+            before = u32::try_from(self.steps.len()).unwrap_or(u32::MAX);
         }
+        before
     }
 
     /// The changes that lead to this one, in the order they were made, with these turns.

@@ -117,12 +117,14 @@ pub(crate) fn after(raw: &str, end: usize, fence: Option<&Fence>) -> Vec<Change>
     changes
 }
 
-/// Brackets opened in a text less those closed.
-pub(crate) fn depth_of(text: &str) -> isize {
-    text.bytes().fold(0, |depth, byte| match byte {
-        b'{' | b'[' => depth + 1,
-        b'}' | b']' => depth - 1,
-        _ => depth,
+/// Braces and brackets opened in a text less those closed.
+pub(crate) fn depth_of(text: &str) -> (isize, isize) {
+    text.bytes().fold((0, 0), |(braces, brackets), byte| match byte {
+        b'{' => (braces + 1, brackets),
+        b'}' => (braces - 1, brackets),
+        b'[' => (braces, brackets + 1),
+        b']' => (braces, brackets - 1),
+        _ => (braces, brackets),
     })
 }
 

@@ -269,14 +269,15 @@ impl Stage<'_, '_> {
     /// As [`holds_members`], but for documents that were read and left out with a reason.
     fn holds_members(&self, raw: &str, change: &Change) -> bool {
         let mut at = change.start;
-        let mut depth = 0;
+        let mut depth = (0, 0);
         for other in &self.found.candidates {
             let (start, end) = (other.site.start, other.end());
             if start < change.start || end > change.end {
                 continue;
             }
             let between = raw.get(at..start).unwrap_or_default();
-            depth += depth_of(between);
+            let (braces, brackets) = depth_of(between);
+            depth = (depth.0 + braces, depth.1 + brackets);
             if holds_members(between) {
                 return true;
             }
@@ -284,7 +285,8 @@ impl Stage<'_, '_> {
         }
         let rest = raw.get(at..change.end).unwrap_or_default();
         // A bracket that is open in the prose: the document may be inside of it.
-        holds_members(rest) || depth + depth_of(rest) > 0
+        let (braces, brackets) = depth_of(rest);
+        holds_members(rest) || depth.0 + braces > 0 || depth.1 + brackets > 0
     }
 }
 

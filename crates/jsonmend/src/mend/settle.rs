@@ -40,6 +40,7 @@ pub(super) fn make(mender: &Mender<'_>, raw: &str, mut changes: Vec<Change>, lea
         }
         let text = (!changes.is_empty()).then(|| spliced(raw, &changes));
         let mut builder = Builder::new(mender.policy.limits.depth);
+        builder.expect_text_of(raw.len());
         let step = builder.run(text.as_deref().unwrap_or(raw), Reach::Whole);
         match step {
             Step::Done => {}

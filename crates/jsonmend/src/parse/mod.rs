@@ -199,6 +199,7 @@ pub(crate) struct Open {
 
 /// One reading of the text so far.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one fact of its own, noted on the way")]
 pub(crate) struct Reading {
     pub(crate) at: usize,
     pub(crate) expect: Expect,
@@ -217,6 +218,9 @@ pub(crate) struct Reading {
     pub(crate) last: Last,
     /// Whether the last value is a container in which a closer could be one too many.
     pub(crate) last_mergeable: bool,
+    /// Whether a container lost its closer, and a string its closing quote.
+    pub(crate) lost_closer: bool,
+    pub(crate) lost_quote: bool,
     /// Whether doubled quotes were seen: then they are this text's habit.
     pub(crate) doubles: bool,
     /// Everything from here on is dropped: the text was cut.
@@ -258,6 +262,8 @@ impl Reading {
             value_start: at,
             last: Last::None,
             last_mergeable: false,
+            lost_closer: false,
+            lost_quote: false,
             doubles: false,
             dropped_from: None,
             cut: false,
@@ -301,6 +307,11 @@ impl Reading {
             }
             None => self.expect = Expect::Done,
         }
+    }
+
+    /// Says whether the document is read to its end.
+    pub(crate) fn is_done(&self) -> bool {
+        self.expect == Expect::Done && self.string.is_none()
     }
 
     /// Says whether two readings will go the same way from here.

@@ -72,8 +72,8 @@ impl Parser<'_> {
         if !is_next || (is_word && !has_line_end) {
             return false;
         }
-        // `"""` may be an empty string and another, or quotes in a text.
-        if self.rest(reading.value_start).starts_with(b"\"\"\"") {
+        // `"" "` may be an empty string and another, or quotes in a text.
+        if reading.last == Last::String && reading.value_start + 2 == reading.value_end {
             reading.doubted(Doubt::Always);
         }
         reading.change(Kind::MissingComma, place, place, ",");
@@ -115,7 +115,7 @@ impl Parser<'_> {
             return;
         }
         // The closer before it may be the one that is wrong.
-        if reading.last == Last::Container && reading.last_mergeable {
+        if (reading.last == Last::Container && reading.last_mergeable) || reading.lost_closer {
             reading.doubted(Doubt::Always);
         }
         // It closes a container further out, and those inside lost theirs.
@@ -171,7 +171,8 @@ impl Parser<'_> {
         reading.frames.push(frame);
         reading.shut(end);
         let is_too_many = matches!(self.byte(self.peek(end)), Some(b'}' | b']'));
-        if reading.expect == Expect::Done && frame.mergeable && is_too_many {
+        let is_odd = frame.mergeable || reading.lost_closer;
+        if reading.expect == Expect::Done && is_odd && is_too_many {
             reading.doubted(Doubt::Always);
         }
         if reading.expect == Expect::Done && self.is_strange_rest(end) {
@@ -252,6 +253,13 @@ impl Reading {
     pub(super) fn lose_closer(&mut self) {
         let Some(frame) = self.frames.pop() else { return };
         let place = self.value_end;
+        // A quote lost right before it: the mark between may be text.
+        let is_behind_quote =
+            self.last_change.is_some_and(|(kind, _)| kind == Kind::MissingCloseQuote);
+        if is_behind_quote {
+            self.doubted(Doubt::Always);
+        }
+        self.lost_closer = true;
         self.change(Kind::MissingCloser, place, place, closer_text(frame));
         self.cost += cost::LOST_CLOSER;
         // If it could as well have stood elsewhere, the text does not say where.

@@ -151,7 +151,7 @@ impl Parser<'_> {
                     self.byte(at + 2),
                     Some(b'"' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | 0x80..)
                 ))
-                && self.ends_value(&reading.frames, end + 1) == Close::Clean
+                && self.ends_plainly(reading, end + 1)
         });
         let (Some(end), true) = (end, is_end) else {
             reading.changes.truncate(kept.0);
@@ -164,6 +164,22 @@ impl Parser<'_> {
         reading.value_start = at;
         reading.valued(Last::String, end + 1);
         true
+    }
+
+    /// As [`Parser::ends_value`] says `Clean`, with the commonest way of it first: a comma and a
+    /// key in quotes.
+    fn ends_plainly(&self, reading: &Reading, after: usize) -> Went {
+        let is_object = reading.frames.last().is_some_and(|frame| frame.is_object());
+        if is_object && self.byte(after) == Some(b',') {
+            let at = space::skip(self.bytes, after + 1);
+            if self.byte(at) == Some(b'"') {
+                let end = plain::stop_after(self.bytes, at + 1);
+                if self.rest(end).starts_with(b"\":") && !self.rest(end).starts_with(b"\"://") {
+                    return true;
+                }
+            }
+        }
+        self.ends_value(&reading.frames, after) == Close::Clean
     }
 
     /// Where the string at the reading ends by the letter; `None` if anything in it is doubtful.

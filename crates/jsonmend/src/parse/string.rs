@@ -196,7 +196,10 @@ impl Parser<'_> {
         let count = |marks: [char; 2]| between.matches(marks).count();
         let opened = i32::try_from(count(['{', '['])).unwrap_or(i32::MAX);
         let closed = i32::try_from(count(['}', ']'])).unwrap_or(i32::MAX);
-        open.nested = open.nested.saturating_add(opened).saturating_sub(closed);
+        // Only what is open before the first quote makes the quotes part of a sample of JSON.
+        if open.inner == 1 || open.nested > 0 {
+            open.nested = open.nested.saturating_add(opened).saturating_sub(closed);
+        }
         // Nothing but structure between two quotes: more likely that is what it is.
         let is_gap = !between.is_empty() && between.trim().is_empty();
         let is_structure = open.inner > 1 && (is_gap || is_structure(between));
@@ -217,7 +220,7 @@ impl Parser<'_> {
         if (looks_like_key || (looks_like_end && !is_half_next)) && !is_nested {
             price += cost::UNLIKELY_INNER;
         }
-        open.ends_early |= matches!(self.byte(next), Some(b',' | b'}' | b']')) && !is_nested;
+        open.ends_early |= matches!(self.byte(next), Some(b',' | b'}' | b']'));
         let quote = open.quote;
         reading.cost += price;
         // An opening quote behind a mark, after another one: likelier a value than text.
@@ -256,12 +259,12 @@ impl Parser<'_> {
             self.ends_value(&reading.frames, *place) == Close::Clean
                 && !self.slice(open.start, *place).trim().is_empty()
         });
-        // Each fits as well as the others, so two of them show that as well as all.
-        if let Some(first) = places.first() {
-            self.close_at(reading, *first, out);
+        // The first and the last two show as well as all whether there is one only.
+        if places.len() > 4 {
+            places.drain(2..places.len() - 2);
         }
-        if let [_, .., last] = places.as_slice() {
-            self.close_at(reading, *last, out);
+        for place in places {
+            self.close_at(reading, place, out);
         }
         // An empty string that lost one of its quotes.
         let is_empty = self.ends_value(&reading.frames, open.start) == Close::Clean;
@@ -280,6 +283,11 @@ impl Parser<'_> {
         let place = open.start + text.len();
         early.change(Kind::MissingCloseQuote, place, place, "\"");
         early.cost += cost::LOST_QUOTE;
+        // An empty text is no evidence, and a second lost quote is none of an accident.
+        if text.is_empty() || early.lost_quote {
+            early.doubted(Doubt::Always);
+        }
+        early.lost_quote = true;
         let is_key = matches!(early.expect, Expect::Member | Expect::Key);
         if is_key && text.contains(['\n', '"', '\'']) {
             early.doubted(Doubt::Always);

@@ -26,7 +26,18 @@ impl Parser<'_> {
     }
 
     /// As [`Parser::skip`], without a trace.
-    pub(super) fn peek(&self, mut at: usize) -> usize {
+    #[inline]
+    pub(super) fn peek(&self, at: usize) -> usize {
+        let at = space::skip(self.bytes, at);
+        match self.byte(at) {
+            // What may begin a comment or an odd space.
+            Some(b'/' | b'#' | b'<' | 0x0b | 0x0c | 0x80..) => self.peek_far(at),
+            _ => at,
+        }
+    }
+
+    #[cold]
+    fn peek_far(&self, mut at: usize) -> usize {
         loop {
             at = space::skip(self.bytes, at);
             let length = space::odd(self.bytes, at) + self.comment(at);
@@ -46,7 +57,11 @@ impl Parser<'_> {
             let body = rest.get(open..).unwrap_or_default();
             memchr::memmem::find(body, end).map_or(0, |length| open + length + end.len())
         };
+        // Right behind a quote, two slashes are likelier text than a comment.
+        let before = at.checked_sub(1).and_then(|before| self.byte(before));
+        let is_glued = matches!(before, Some(b'"' | b'\'' | b'`' | 0x80..));
         match rest {
+            [b'/', b'/', ..] if is_glued => 0,
             [b'/', b'/', ..] | [b'#', b' ' | b'\t' | b'#', ..] => line(),
             [b'/', b'*', ..] => until(2, b"*/"),
             [b'<', b'!', b'-', b'-', ..] => until(4, b"-->"),

@@ -1,7 +1,7 @@
 //! Starts a value: a container, a string, or something without marks.
 
 use super::quote::Quote;
-use super::{Expect, Frame, Parser, Reading, Shape, cost};
+use super::{Doubt, Expect, Frame, Parser, Reading, Shape, cost};
 use crate::edit::Kind;
 
 impl Parser<'_> {
@@ -20,6 +20,10 @@ impl Parser<'_> {
                 // An element may have stood there.
                 reading.change(Kind::ElidedItem, at, at + 1, "");
                 reading.elide();
+                if self.byte(at + 1) == Some(b'/') {
+                    // A comment right there may be the text that was lost.
+                    reading.doubted(Doubt::Always);
+                }
                 reading.at += 1;
                 out.push(reading);
             }
@@ -100,7 +104,11 @@ impl Parser<'_> {
                 out.push(triple);
             } else if self.is_doubled(at) {
                 let mut doubled = reading.clone();
-                doubled.cost += if doubled.doubles { 0 } else { cost::DOUBLED };
+                if !doubled.doubles {
+                    // The only one may be a text in quotes.
+                    doubled.cost += cost::DOUBLED;
+                    doubled.doubted(Doubt::Always);
+                }
                 doubled.open_string(at, Quote::Doubled);
                 out.push(doubled);
             }

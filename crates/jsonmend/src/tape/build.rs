@@ -99,6 +99,11 @@ impl Builder {
         }
     }
 
+    /// Makes room for the words of a text that is known to be whole.
+    pub(crate) fn expect_text_of(&mut self, bytes: usize) {
+        self.words.reserve(bytes / 12);
+    }
+
     /// Starts at this offset instead of 0.
     pub(crate) fn skip_to(&mut self, at: usize) {
         self.at = at;

@@ -84,7 +84,7 @@ fn grows_linearly(size: usize) {
         }
         let ratio = long.as_secs_f64() / short.as_secs_f64().max(1e-5);
         println!("{name:<24} {short:>9.2?} {long:>9.2?}  x{ratio:.2}");
-        if ratio > 2.5 && long > Duration::from_millis(20) {
+        if ratio > 2.5 && long > Duration::from_millis(5) {
             bad.push((name, ratio));
         }
     }
