@@ -19,7 +19,9 @@ use trail::Trail;
 /// Readings alive at the same time.
 const WIDTH: usize = 12;
 /// Rivals kept of one document; more of them, and it is ambiguous without a look.
-const MAX_RIVALS: usize = 16;
+const MAX_RIVALS: usize = 8;
+/// Rivals looked at when it is clear that there are too many.
+const SHOWN: usize = 3;
 
 /// One reading of a whole document.
 #[derive(Clone, Debug)]
@@ -59,7 +61,7 @@ pub(crate) fn explore(parser: &Parser<'_>, start: Reading) -> Explored {
         beam.step(parser, reading, &mut next);
         beam.prune();
         budget = budget.saturating_sub(1);
-        if budget == 0 || beam.has_too_many(parser.policy.limits.edits) {
+        if budget == 0 || parser.many.get() || beam.has_too_many(parser.policy.limits.edits) {
             return Explored { too_many: true, reached: beam.reached, ..Explored::default() };
         }
     }
@@ -156,6 +158,10 @@ impl Beam {
     }
 
     fn has_too_many(&self, limit: usize) -> bool {
+        // Readings given up stay on the trail, so it has a bound of its own.
+        if self.trail.len() > limit.saturating_mul(64) {
+            return true;
+        }
         match self.live.as_slice() {
             [reading] => self.trail.depth(reading.tail) + reading.changes.len() > limit,
             _ => false,
@@ -172,7 +178,8 @@ impl Beam {
             }
             let own = std::mem::take(&mut reading.changes);
             let mut rivals = Vec::new();
-            for rival in &reading.rivals {
+            let shown = if self.crowded { SHOWN } else { MAX_RIVALS };
+            for rival in reading.rivals.iter().take(shown) {
                 let mut changes = self.trail.back(reading.tail, &rival.turns);
                 changes.extend_from_slice(&own);
                 let mut other = ended(&reading, changes, rival.doubt.max(reading.doubt));

@@ -27,6 +27,11 @@ impl Trail {
         self.steps.get((tail as usize).checked_sub(1)?)
     }
 
+    /// How many changes all readings together made.
+    pub(super) fn len(&self) -> usize {
+        self.steps.len()
+    }
+
     /// How many changes lead to this one.
     pub(super) fn depth(&self, tail: u32) -> usize {
         self.step(tail).map_or(0, |step| step.depth as usize)

@@ -67,6 +67,9 @@ fn is_wrapper(text: &str) -> bool {
     })
 }
 
+/// Marks behind a document that are told apart; what comes after them is prose.
+const MARKS: usize = 32;
+
 /// What is left out behind the document that ends at `end`.
 pub(crate) fn after(raw: &str, end: usize, fence: Option<&Fence>) -> Vec<Change> {
     let bytes = raw.as_bytes();
@@ -101,7 +104,13 @@ pub(crate) fn after(raw: &str, end: usize, fence: Option<&Fence>) -> Vec<Change>
             }
             Some(_) => break,
         };
-        changes.push(Change::new(kind, at..at + 1, ""));
+        let is_full = changes.len() >= MARKS;
+        match changes.last_mut() {
+            // A run of the same mark is one thing left out.
+            Some(last) if last.kind == kind && last.end == at => last.end += 1,
+            _ if is_full => break,
+            _ => changes.push(Change::new(kind, at..at + 1, "")),
+        }
         at += 1;
     }
     let rest = raw.get(at..).unwrap_or_default();

@@ -129,7 +129,8 @@ impl<'r> Scout<'r> {
     }
 }
 
-/// `[1]`, `[2, 3]`: marks of a reference in prose. Three numbers are a list.
+/// `[1]`, `[2, 3]`, `[name]`: marks of a reference or a place to fill in prose. Three numbers are
+/// a list.
 fn is_citation(rest: &[u8]) -> bool {
     let inside = rest.get(1..).unwrap_or_default();
     let length = inside.iter().take(16).take_while(|byte| **byte != b']').count();
@@ -137,7 +138,8 @@ fn is_citation(rest: &[u8]) -> bool {
     rest.get(length + 1) == Some(&b']')
         && !inside.is_empty()
         && memchr::memchr_iter(b',', inside).count() < 2
-        && inside.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b',' | b' '))
+        && (inside.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b',' | b' '))
+            || inside.iter().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b' ')))
 }
 
 /// Where the first byte that is neither white space nor a byte-order mark is.

@@ -47,15 +47,17 @@ pub(super) fn gather(mender: &Mender<'_>, parser: &Parser<'_>, strict: Option<us
     let mut found = Found { thought: scout.thought().to_vec(), ..Found::default() };
     let mut places = 0;
     while let Some(site) = scout.next() {
-        places += usize::from(parser.is_like_document(site.start));
-        if places > mender.policy.limits.candidates {
-            found.crowd = true;
-            break;
-        }
         let explored = read(mender, parser, site.start, strict == Some(site.start));
         found.reached = found.reached.max(explored.reached);
         found.too_many |= explored.too_many;
         let start = site.start;
+        // Placeholders in prose are many and cost little.
+        let counts = parser.is_like_document(start) || !explored.readings.is_empty();
+        places += usize::from(counts);
+        if places > mender.policy.limits.candidates {
+            found.crowd = true;
+            break;
+        }
         let Some(first) = explored.readings.first() else {
             if parser.is_like_document(start) {
                 found.broken = found.broken.max(Some(site.tier));

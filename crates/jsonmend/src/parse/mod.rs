@@ -333,6 +333,8 @@ pub(crate) struct Parser<'r> {
     pub(crate) policy: &'r Policy,
     /// Quotes and unmatched closers behind the last offset asked for.
     tally: Cell<close::Tally>,
+    /// Whether a reading was given up because it had too many changes.
+    pub(crate) many: Cell<bool>,
     /// Whether a reading was given up because it was nested too deep.
     pub(crate) deep: Cell<bool>,
 }
@@ -341,7 +343,7 @@ impl<'r> Parser<'r> {
     pub(crate) fn new(raw: &'r str, status: Status, policy: &'r Policy) -> Self {
         let bytes = raw.as_bytes();
         let tally = Cell::new(close::Tally::at_end(bytes.len()));
-        Self { raw, bytes, status, policy, tally, deep: Cell::new(false) }
+        Self { raw, bytes, status, policy, tally, deep: Cell::new(false), many: Cell::new(false) }
     }
 
     pub(crate) fn byte(&self, at: usize) -> Option<u8> {

@@ -20,6 +20,9 @@ impl Parser<'_> {
             return;
         }
         loop {
+            if reading.changes.len() > self.policy.limits.edits {
+                return;
+            }
             reading.at = space::skip(self.bytes, reading.at);
             let Some(byte) = self.byte(reading.at) else { return };
             let went = match reading.expect {
@@ -194,6 +197,10 @@ impl Parser<'_> {
             } else {
                 plain::mark_after(self.bytes, at, mark)
             };
+            if reading.changes.len() > self.policy.limits.edits {
+                self.many.set(true);
+                return None;
+            }
             match self.byte(at)? {
                 byte if byte == mark => return Some(at),
                 b'"' => {

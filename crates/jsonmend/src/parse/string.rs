@@ -19,6 +19,10 @@ impl Parser<'_> {
         let mut at = reading.at;
         loop {
             at = self.stop(at, open.quote);
+            if reading.changes.len() > self.policy.limits.edits {
+                self.many.set(true);
+                return;
+            }
             let Some(byte) = self.byte(at) else {
                 reading.string = Some(open);
                 reading.at = at;

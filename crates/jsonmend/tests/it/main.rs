@@ -19,3 +19,6 @@ mod stream;
 mod suite;
 mod time;
 mod typed;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
