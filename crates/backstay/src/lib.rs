@@ -42,5 +42,4 @@ pub mod policy;
 pub mod record;
 pub mod recover;
 pub mod route;
-pub mod units;
 pub mod validate;

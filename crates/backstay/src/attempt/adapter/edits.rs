@@ -245,7 +245,8 @@ fn longer(contract: &Contract, turns: &[Turn]) -> Result<String, CallError> {
     let text = std::str::from_utf8(raw).map_err(|_| {
         CallError::local(backstay_decide::Local::InvalidRequest, "`messages` is not UTF-8")
     })?;
-    let mut text = text.trim_end().trim_end_matches(']').trim_end().to_owned();
+    let text = text.trim_end();
+    let mut text = text.strip_suffix(']').unwrap_or(text).trim_end().to_owned();
     // The contract has seen to it that the list is not empty.
     for turn in turns {
         let role = if turn.role == Role::Assistant { "assistant" } else { "user" };

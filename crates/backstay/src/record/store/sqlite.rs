@@ -176,15 +176,7 @@ impl Drop for Writer {
 /// # Errors
 /// The file is not there or cannot be read.
 pub fn find(path: &Path, id: &str) -> Result<Option<Row>, StoreFault> {
-    let fault = |cause: rusqlite::Error| StoreFault {
-        place: path.display().to_string(),
-        doing: "read",
-        cause: cause.to_string(),
-    };
-    let connection =
-        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fault)?;
-    connection.busy_timeout(Duration::from_secs(2)).map_err(fault)?;
-    connection.query_row(FIND, [id], read).optional().map_err(fault)
+    reading(path, |connection| connection.query_row(FIND, [id], read).optional())
 }
 
 /// The newest rows of the file at `path`, at most `most`, newest first.
@@ -192,17 +184,27 @@ pub fn find(path: &Path, id: &str) -> Result<Option<Row>, StoreFault> {
 /// # Errors
 /// The file is not there or cannot be read.
 pub fn newest(path: &Path, most: u32) -> Result<Vec<Row>, StoreFault> {
-    let fault = |cause: rusqlite::Error| StoreFault {
+    reading(path, |connection| {
+        let mut newest = connection.prepare("SELECT * FROM calls ORDER BY seq DESC LIMIT ?1")?;
+        newest.query_map([most], read)?.collect()
+    })
+}
+
+/// Opens the file at `path` for one reading, beside the writer.
+fn reading<T>(
+    path: &Path,
+    ask: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> Result<T, StoreFault> {
+    let open = || {
+        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        connection.busy_timeout(Duration::from_secs(2))?;
+        ask(&connection)
+    };
+    open().map_err(|cause| StoreFault {
         place: path.display().to_string(),
         doing: "read",
         cause: cause.to_string(),
-    };
-    let connection =
-        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fault)?;
-    let mut statement =
-        connection.prepare("SELECT * FROM calls ORDER BY seq DESC LIMIT ?1").map_err(fault)?;
-    let rows = statement.query_map([most], read).map_err(fault)?;
-    rows.collect::<Result<_, _>>().map_err(fault)
+    })
 }
 
 /// The thread's side.
