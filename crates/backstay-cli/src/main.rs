@@ -21,11 +21,13 @@ const AFTER: &str = "First steps:
   backstay serve                   serve, with OPENAI_API_KEY or ANTHROPIC_API_KEY set
   backstay check -c backstay.toml  read a config and say what is wrong with it
   backstay explain last            the newest call, step by step
+  backstay mend < reply.txt        the JSON in a model's reply, mended, with every edit named
 
 Exit codes:
   0  done
   1  it ran and found something wrong (a config error, a demo that failed)
-  2  it could not run (bad arguments, a file that cannot be read, an address in use)";
+  2  it could not run (bad arguments, a file that cannot be read, an address in use)
+`backstay mend` and `backstay check` have more of them: see their --help.";
 
 #[derive(Debug, Parser)]
 #[command(name = "backstay", version, about = ABOUT, after_help = AFTER)]
@@ -44,16 +46,32 @@ enum Command {
     Demo(command::demo::Demo),
     /// Runs a model provider that misbehaves on request
     Mock(command::mock::Mock),
+    /// Mends the JSON of a model's reply and names every edit
+    Mend(command::mend::Mend),
     /// Tells one call as a timeline: waits, attempts, every decision with its numbers
     Explain(command::explain::Explain),
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        // 2 is a result of `mend`, so its bad arguments end with another code.
+        Err(error) if error.use_stderr() && first_argument_is("mend") => {
+            let _ = error.print();
+            return ExitCode::from(command::mend::BAD_USE);
+        }
+        Err(error) => error.exit(),
+    };
+    match arguments.command {
         Command::Serve(serve) => command::serve::run(&serve),
         Command::Check(check) => command::check::run(&check),
         Command::Demo(demo) => command::demo::run(&demo),
         Command::Mock(mock) => command::mock::run(&mock),
+        Command::Mend(mend) => command::mend::run(&mend),
         Command::Explain(explain) => command::explain::run(&explain),
     }
+}
+
+fn first_argument_is(word: &str) -> bool {
+    std::env::args_os().nth(1).is_some_and(|argument| argument == word)
 }

@@ -1,6 +1,4 @@
 //! The only place that writes to the terminal: results to standard output, talk to standard error.
-#![expect(clippy::print_stderr, reason = "this is where printing is done")]
-
 use std::io::Write;
 
 /// A line of the result. A closed pipe ends the output, not the program.
@@ -9,7 +7,7 @@ pub(crate) fn line(text: &str) {
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
-/// A line of talk: progress, hints, errors.
+/// A line of talk: progress, hints, errors. Nobody may be listening; that is no reason to stop.
 pub(crate) fn talk(text: &str) {
-    eprintln!("{text}");
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
 }

@@ -3,5 +3,6 @@
 pub(crate) mod check;
 pub(crate) mod demo;
 pub(crate) mod explain;
+pub(crate) mod mend;
 pub(crate) mod mock;
 pub(crate) mod serve;

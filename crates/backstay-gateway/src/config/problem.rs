@@ -135,7 +135,7 @@ impl std::error::Error for Problem {}
 impl Place {
     /// The place of `span` (bytes) in `text`, which is named `file`; bytes of a line that lie in
     /// `veiled` are shown as `*`. A span over several lines is cut to its first.
-    pub(super) fn new(file: &str, text: &str, span: Range<usize>, veiled: &[Range<usize>]) -> Self {
+    pub fn new(file: &str, text: &str, span: Range<usize>, veiled: &[Range<usize>]) -> Self {
         let start = floor(text, span.start);
         let before = text.get(..start).unwrap_or_default();
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
