@@ -30,6 +30,15 @@ pub(crate) fn load(file: Option<&Path>) -> Result<Settings, Vec<Problem>> {
     })
 }
 
+/// Problems that mean there was nothing to read.
+const UNREAD: [&str; 2] = ["unreadable", "no-config"];
+
+/// What a command exits with when the settings have these problems: 2 where there was nothing to
+/// read, else 1.
+pub(crate) fn exit_code(problems: &[Problem]) -> u8 {
+    if problems.iter().any(|problem| UNREAD.contains(&problem.code)) { 2 } else { 1 }
+}
+
 /// Settings from `text`, whose relative paths begin at `folder`.
 ///
 /// # Errors

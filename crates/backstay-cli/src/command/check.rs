@@ -46,14 +46,10 @@ pub(crate) fn run(check: &Check) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Problems that mean there was nothing to read.
-const UNREAD: [&str; 2] = ["unreadable", "no-config"];
-
 fn exit_code(read: &Read, strict: bool) -> u8 {
     match read {
         Ok(settings) => u8::from(strict && !settings.warnings.is_empty()),
-        Err(problems) if problems.iter().any(|problem| UNREAD.contains(&problem.code)) => 2,
-        Err(_) => 1,
+        Err(problems) => settings::exit_code(problems),
     }
 }
 

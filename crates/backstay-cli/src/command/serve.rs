@@ -19,7 +19,8 @@ and `openai/NAME`, `anthropic/NAME` always.
 On Ctrl-C or SIGTERM no new connection is taken, calls under way may end (server.drain), and the \
 rest is cut. A second signal stops at once.
 
-Exit codes: 0 stopped in order; 1 the config is wrong; 2 the address or the call log cannot be used.";
+Exit codes: 0 stopped in order; 1 the config is wrong; 2 it cannot be read, or the address or the \
+call log cannot be used.";
 
 /// How long threads may take to end after the stop.
 const LINGER: Duration = Duration::from_secs(1);
@@ -47,7 +48,7 @@ pub(crate) fn run(serve: &Serve) -> ExitCode {
                 print::talk(&problem.to_string());
             }
             print::talk("nothing is served; mend the config, or try `backstay demo`");
-            return ExitCode::from(1);
+            return ExitCode::from(settings::exit_code(&problems));
         }
     };
     for warning in &settings.warnings {
