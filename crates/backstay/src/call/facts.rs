@@ -298,7 +298,7 @@ impl Call {
 /// A reply that calls tools where JSON was asked for and no tool was offered.
 fn unasked_call() -> Unfit {
     let note = "the reply calls a tool, and none was offered; answer with JSON text";
-    Unfit { fault: Fault::NotJson, layer: Layer::Syntax, errors: vec![note.to_owned()] }
+    Unfit::new(Fault::NotJson, Layer::Syntax, vec![note.to_owned()])
 }
 
 /// What was wrong with a reply in one sentence, also where the fault says it all.

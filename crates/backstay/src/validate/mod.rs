@@ -19,13 +19,9 @@
 
 mod completion;
 mod diagnosis;
-mod meter;
 pub mod rules;
 pub mod schema;
-mod schema_cache;
-mod schema_source;
 mod syntax;
-mod violation;
 
 use std::fmt;
 use std::sync::Arc;
@@ -36,7 +32,7 @@ use serde_json::Value;
 
 use completion::Said;
 pub use rules::{Rule, RuleFault};
-pub use schema::{Schema, SchemaCache, SchemaFault};
+pub use schema::{Schema, SchemaCache, SchemaFault, Violation};
 pub use syntax::Normalised;
 
 /// The most errors told of one reply. 20: more does not help a model, and fills its window.
@@ -94,6 +90,9 @@ pub struct Unfit {
     /// What is wrong, one line each. Empty where the fault says it all. At most [`MAX_ERRORS`],
     /// each at most [`MAX_ERROR_BYTES`] and without control characters.
     pub errors: Vec<String>,
+    /// The errors of the schema once more, for programs; in the order of `errors`, without its last
+    /// line where that counts the rest. Empty at the other layers.
+    pub violations: Vec<Violation>,
 }
 
 /// One layer of checks, in the order they are made.
@@ -168,7 +167,7 @@ impl Unfit {
         for error in &mut errors {
             *error = clipped(error, MAX_ERROR_BYTES);
         }
-        Self { fault, layer, errors }
+        Self { fault, layer, errors, violations: Vec::new() }
     }
 
     /// A reply without any answer in it.

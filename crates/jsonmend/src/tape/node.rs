@@ -40,9 +40,14 @@ impl<'t> Node<'t> {
         (at < words.len()).then_some(Self { words, text, at })
     }
 
-    /// Index of this value's word on the tape.
-    pub(crate) fn place(self) -> usize {
+    /// Index of this value's word on the tape: tells it from every other value of the document.
+    pub fn place(self) -> usize {
         self.at
+    }
+
+    /// How many words of the tape the value takes: one for itself, and for each key and value in it.
+    pub fn words(self) -> usize {
+        self.end() - self.at
     }
 
     fn word(self) -> Word {

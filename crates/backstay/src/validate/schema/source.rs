@@ -11,6 +11,9 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use super::documents::Documents;
+use super::fault::SchemaFault;
+
 /// The most bytes of a schema as compact JSON. Providers take 120,000 characters of names at most.
 const MAX_BYTES: usize = 256 * 1024;
 
@@ -27,67 +30,6 @@ const MAX_PATTERNS: usize = 64;
 /// The most steps along references and alternatives under `unevaluated…`. A step costs the
 /// compiler about 0.05 ms.
 const MAX_STEPS: usize = 4_000;
-
-/// Why a schema cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SchemaFault {
-    /// Too many bytes.
-    #[error("the schema has {bytes} bytes, {most} are allowed")]
-    TooLarge {
-        /// Its size as compact JSON.
-        bytes: usize,
-        /// The limit.
-        most: usize,
-    },
-    /// Nested too deeply.
-    #[error("the schema is nested deeper than {most} levels")]
-    TooDeep {
-        /// The limit.
-        most: usize,
-    },
-    /// Too many patterns.
-    #[error("the schema has {count} patterns, {most} are allowed")]
-    TooManyPatterns {
-        /// How many it has.
-        count: usize,
-        /// The limit.
-        most: usize,
-    },
-    /// Its references lead along too many or too long paths.
-    #[error("the schema's references lead along too many paths; use fewer or flatter definitions")]
-    TooEntangled,
-    /// A reference leaves the document.
-    #[error(
-        "the schema refers to '{reference}' outside itself, and nothing is fetched; put it under $defs"
-    )]
-    ForeignReference {
-        /// What it refers to.
-        reference: String,
-    },
-    /// A reference leads nowhere inside the document.
-    #[error("a reference of the schema cannot be followed: {problem}")]
-    BrokenReference {
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// `$schema` names something else than a known draft.
-    #[error("$schema names '{uri}', which is no known draft of JSON Schema")]
-    UnknownDraft {
-        /// What it names.
-        uri: String,
-    },
-    /// It breaks the rules of its draft, or holds a pattern that cannot run in linear time.
-    #[error("the schema is not valid at '{pointer}': {problem}")]
-    Invalid {
-        /// Where, as a JSON pointer into the schema. Empty: the schema itself.
-        pointer: String,
-        /// What is wrong there.
-        problem: String,
-    },
-    /// The compiler failed in a way it does not name.
-    #[error("the schema could not be compiled")]
-    Failed,
-}
 
 /// What was measured of a schema that may be compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,16 +54,20 @@ impl Measured {
     }
 }
 
-/// Measures `schema`.
+/// Measures `schema` together with the documents it may refer to.
 ///
 /// # Errors
 ///
 /// [`SchemaFault::TooLarge`], [`SchemaFault::TooDeep`], [`SchemaFault::TooManyPatterns`],
 /// [`SchemaFault::TooEntangled`].
-pub(super) fn measure(schema: &Value) -> Result<Measured, SchemaFault> {
-    let survey = Survey::of(schema)?;
+pub(super) fn measure(schema: &Value, documents: &Documents) -> Result<Measured, SchemaFault> {
+    let survey = Survey::of(schema, documents)?;
     let mut text = Vec::new();
     canonical(schema, &mut text);
+    for (uri, document) in documents.each() {
+        text.extend_from_slice(Value::from(uri).to_string().as_bytes());
+        canonical(document, &mut text);
+    }
     if text.len() > MAX_BYTES {
         return Err(SchemaFault::TooLarge { bytes: text.len(), most: MAX_BYTES });
     }
@@ -179,13 +125,13 @@ struct Survey<'a> {
     patterns: usize,
     references: HashSet<&'a str>,
     /// Where references may lead that do not go by a pointer from the root.
-    marked: Vec<&'a Value>,
+    marked: Vec<Mark<'a>>,
     /// The schemas with `unevaluatedProperties` or `unevaluatedItems`.
     unevaluated: Vec<&'a Value>,
 }
 
 impl<'a> Survey<'a> {
-    fn of(root: &'a Value) -> Result<Self, SchemaFault> {
+    fn of(root: &'a Value, documents: &'a Documents) -> Result<Self, SchemaFault> {
         let mut survey = Self {
             root,
             depth: 0,
@@ -194,7 +140,10 @@ impl<'a> Survey<'a> {
             marked: Vec::new(),
             unevaluated: Vec::new(),
         };
-        let mut open = vec![(root, 1)];
+        let documents = documents.each().map(|(uri, schema)| Mark { uri: Some(uri), schema });
+        survey.marked.extend(documents);
+        let mut open: Vec<_> = survey.marked.iter().map(|mark| (mark.schema, 1)).collect();
+        open.push((root, 1));
         while let Some((value, depth)) = open.pop() {
             if depth > MAX_DEPTH {
                 return Err(SchemaFault::TooDeep { most: MAX_DEPTH });
@@ -219,7 +168,7 @@ impl<'a> Survey<'a> {
         self.references.extend(references(members));
         let marks = ["$id", "id", "$anchor", "$dynamicAnchor"];
         if marks.iter().any(|mark| members.get(*mark).is_some_and(Value::is_string)) {
-            self.marked.push(whole);
+            self.marked.push(Mark { uri: None, schema: whole });
         }
         if ["unevaluatedProperties", "unevaluatedItems"]
             .iter()
@@ -272,21 +221,56 @@ impl<'a> Survey<'a> {
         above.pop();
     }
 
-    /// Everything a reference may lead to; more than it does where it goes by name.
+    /// Everything a reference may lead to; more than it does where several schemas have an id.
     fn targets(&self, reference: &str) -> Vec<&'a Value> {
-        let inside = reference.split_once('#').map_or("", |(_, inside)| inside);
-        let roots = std::iter::once(&self.root).chain(&self.marked);
-        let mut targets: Vec<&'a Value> =
-            roots.filter_map(|root| root.pointer(&unescaped(inside))).collect();
+        let (address, inside) = reference.split_once('#').unwrap_or((reference, ""));
+        let inside = unescaped(inside);
+        let marked = self.marked.iter();
         if !inside.starts_with('/') && !inside.is_empty() {
-            targets.clone_from(&self.marked);
+            return marked.map(|mark| mark.schema).filter(|one| is_named(one, &inside)).collect();
         }
-        targets
+        let root = Mark { uri: None, schema: self.root };
+        let roots = std::iter::once(&root).chain(marked).filter(|mark| mark.may_be_at(address));
+        roots.filter_map(|mark| mark.schema.pointer(&inside)).collect()
     }
 
     /// The target of a pointer from the root.
     fn pointed(&self, reference: &str) -> Option<&'a Value> {
         self.root.pointer(&unescaped(reference.strip_prefix('#')?))
+    }
+}
+
+/// Whether a schema can be what a fragment that is no pointer names.
+fn is_named(schema: &Value, name: &str) -> bool {
+    let text = |key: &str| schema.get(key).and_then(Value::as_str).unwrap_or_default();
+    // Drafts 4 to 7 write the name into the id.
+    let in_id = |key| text(key).split_once('#').is_some_and(|(_, fragment)| fragment == name);
+    text("$anchor") == name || text("$dynamicAnchor") == name || in_id("$id") || in_id("id")
+}
+
+/// A schema that a reference may lead to by its URI or by its name.
+#[derive(Clone, Copy)]
+struct Mark<'a> {
+    /// Where it was given, beside what it says itself.
+    uri: Option<&'a str>,
+    schema: &'a Value,
+}
+
+impl Mark<'_> {
+    /// Whether a reference to `address` can lead here: the last parts of both are the same, as far
+    /// as they can be told apart without resolving them.
+    fn may_be_at(&self, address: &str) -> bool {
+        let last = |uri: &str| {
+            let path = uri.split('#').next().unwrap_or_default();
+            path.rsplit('/').next().unwrap_or_default().to_ascii_lowercase()
+        };
+        let is_vague = |part: &str| matches!(part, "" | "." | "..") || part.contains('%');
+        let wanted = last(address);
+        let own = ["$id", "id"].iter().filter_map(|key| self.schema.get(*key)?.as_str());
+        let mut names = own.chain(self.uri).map(last).peekable();
+        is_vague(&wanted)
+            || names.peek().is_none()
+            || names.any(|name| name == wanted || is_vague(&name))
     }
 }
 
@@ -337,13 +321,17 @@ mod tests {
 
     use super::*;
 
+    fn measured(schema: &Value) -> Result<Measured, SchemaFault> {
+        measure(schema, &Documents::new())
+    }
+
     fn fault(schema: &Value) -> SchemaFault {
-        measure(schema).unwrap_err()
+        measured(schema).unwrap_err()
     }
 
     #[test]
     fn the_hash_is_of_the_content_and_not_of_the_order_of_keys() {
-        let hash = |text: &str| measure(&serde_json::from_str(text).unwrap()).unwrap().hash();
+        let hash = |text: &str| measured(&serde_json::from_str(text).unwrap()).unwrap().hash();
         let one = hash(r#"{"type": "object", "required": ["a", "b"]}"#);
         assert_eq!(one, hash(r#"{"required":["a","b"],"type":"object"}"#));
         assert_ne!(one, hash(r#"{"required":["b","a"],"type":"object"}"#));
@@ -354,7 +342,7 @@ mod tests {
     #[test]
     fn size_and_depth_are_bounded() {
         let nested = |depth| (1..depth).fold(json!({}), |inner, _| json!({ "not": inner }));
-        assert!(measure(&nested(MAX_DEPTH)).is_ok());
+        assert!(measured(&nested(MAX_DEPTH)).is_ok());
         assert_eq!(fault(&nested(MAX_DEPTH + 1)), SchemaFault::TooDeep { most: MAX_DEPTH });
         assert_eq!(fault(&nested(500)), SchemaFault::TooDeep { most: MAX_DEPTH });
         let large = json!({ "description": "x".repeat(MAX_BYTES) });
@@ -376,9 +364,9 @@ mod tests {
 
     #[test]
     fn paths_are_counted_only_where_the_compiler_would_walk_them() {
-        assert!(measure(&fan(40, 2, "title")).is_ok());
+        assert!(measured(&fan(40, 2, "title")).is_ok());
         for keyword in ["unevaluatedProperties", "unevaluatedItems"] {
-            assert!(measure(&fan(5, 2, keyword)).is_ok());
+            assert!(measured(&fan(5, 2, keyword)).is_ok());
             assert_eq!(fault(&fan(40, 2, keyword)), SchemaFault::TooEntangled);
         }
         // Every definition refers to every other: the paths are as many as their orders.
@@ -392,7 +380,7 @@ mod tests {
 
     #[test]
     fn a_chain_of_references_is_as_deep_as_all_its_targets() {
-        assert!(measure(&fan(300, 1, "title")).is_ok());
+        assert!(measured(&fan(300, 1, "title")).is_ok());
         assert_eq!(fault(&fan(3_000, 1, "title")), SchemaFault::TooEntangled);
     }
 

@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::clipped;
+use super::super::clipped;
 
 /// The most bytes of a pointer in front of a sentence.
 const MAX_POINTER: usize = 120;
@@ -33,10 +33,34 @@ pub(super) enum Step {
 
 /// Where a value breaks its schema, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Violation {
+pub(super) struct Breach {
+    pub(super) at: Site,
+    pub(super) what: What,
+}
+
+/// A place in the value, and the rule of the schema that is broken there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Site {
     /// The value that breaks it; for a missing or unexpected key the object around the key.
     pub(super) path: Vec<Step>,
-    pub(super) what: What,
+    /// JSON Pointer to the keyword in the schema.
+    pub(super) rule: String,
+    pub(super) keyword: String,
+}
+
+impl Site {
+    /// JSON Pointer to the value.
+    pub(super) fn pointer(&self) -> String {
+        let mut pointer = String::new();
+        for step in &self.path {
+            // Writing to a `String` cannot fail.
+            let _ = match step {
+                Step::Key(key) => write!(pointer, "/{}", key.replace('~', "~0").replace('/', "~1")),
+                Step::Index(index) => write!(pointer, "/{index}"),
+            };
+        }
+        pointer
+    }
 }
 
 /// How a value breaks its schema.
@@ -57,7 +81,7 @@ pub(super) enum What {
     Says(String),
 }
 
-impl Violation {
+impl Breach {
     /// Whether it is about the keys and types (0), about keys too many (1), or about values (2).
     /// Told in this order: a model that mends the structure often mends the rest with it.
     pub(super) fn rank(&self) -> u8 {
@@ -83,7 +107,7 @@ impl Violation {
 
     fn wrong_type(&self, types: &[&str]) -> String {
         let wanted = types.join(" or ");
-        match self.path.last() {
+        match self.at.path.last() {
             Some(Step::Key(key)) => format!("'{}' should be {wanted}", clipped(key, MAX_WORD)),
             Some(Step::Index(_)) => format!("{} should be {wanted}", self.name()),
             None if wanted == "object" => "top level is not an object".to_owned(),
@@ -92,7 +116,7 @@ impl Violation {
     }
 
     fn name(&self) -> String {
-        match self.path.last() {
+        match self.at.path.last() {
             Some(Step::Key(key)) => clipped(key, MAX_WORD),
             Some(Step::Index(index)) => format!("item {index}"),
             None => "top level".to_owned(),
@@ -102,7 +126,7 @@ impl Violation {
     /// The pointer to the value with a colon, where its name alone would not find it.
     fn front(&self) -> String {
         let around = matches!(self.what, What::Missing(_) | What::Unexpected(_));
-        let plain = match self.path.as_slice() {
+        let plain = match self.at.path.as_slice() {
             [] => true,
             [Step::Key(_)] => !around,
             _ => false,
@@ -110,15 +134,7 @@ impl Violation {
         if plain {
             return String::new();
         }
-        let mut pointer = String::new();
-        for step in &self.path {
-            // Writing to a `String` cannot fail.
-            let _ = match step {
-                Step::Key(key) => write!(pointer, "/{}", key.replace('~', "~0").replace('/', "~1")),
-                Step::Index(index) => write!(pointer, "/{index}"),
-            };
-        }
-        format!("{}: ", clipped(&pointer, MAX_POINTER))
+        format!("{}: ", clipped(&self.at.pointer(), MAX_POINTER))
     }
 }
 
@@ -132,17 +148,22 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
-/// What is told where a value fits none of several alternatives, each with its violations. `at` is
-/// the value's own path.
+/// A number as it stands in a sentence: as it was written, cut short.
+pub(super) fn shown_number(digits: &str) -> String {
+    clipped(digits, MAX_WORD)
+}
+
+/// What is told where a value fits none of several alternatives, each with its breaches. `at` is
+/// the value, and the keyword that holds the alternatives.
 ///
 /// One alternative is told where one was clearly meant: the only one of the value's type, or the
 /// only one whose fixed values all match. Else the nearest stands in one sentence.
-pub(super) fn nearest(at: &[Step], mut alternatives: Vec<Vec<Violation>>) -> Vec<Violation> {
+pub(super) fn nearest(at: &Site, mut alternatives: Vec<Vec<Breach>>) -> Vec<Breach> {
     let count = alternatives.len();
-    if let Some(types) = only_types(at, &alternatives) {
-        return vec![Violation { path: at.to_vec(), what: What::Type(types) }];
+    if let Some(types) = only_types(&at.path, &alternatives) {
+        return vec![Breach { at: at.clone(), what: What::Type(types) }];
     }
-    let other_type = |v: &Violation| v.path == at && matches!(v.what, What::Type(_));
+    let other_type = |v: &Breach| v.at.path == at.path && matches!(v.what, What::Type(_));
     retain_unless_all(&mut alternatives, other_type);
     retain_unless_all(&mut alternatives, |v| matches!(v.what, What::Choice(_)));
     if alternatives.len() == 1 {
@@ -150,36 +171,33 @@ pub(super) fn nearest(at: &[Step], mut alternatives: Vec<Vec<Violation>>) -> Vec
     }
     let nearest = alternatives.into_iter().min_by_key(Vec::len).unwrap_or_default();
     // Alternatives inside alternatives: the innermost say where to look.
-    if nearest.iter().any(|violation| matches!(violation.what, What::Alternatives(_))) {
+    if nearest.iter().any(|breach| matches!(breach.what, What::Alternatives(_))) {
         return nearest;
     }
-    let told: Vec<String> = nearest.iter().take(3).map(Violation::words).collect();
+    let told: Vec<String> = nearest.iter().take(3).map(Breach::words).collect();
     let rest = match told.as_slice() {
         [] => format!("fits none of {count} alternatives"),
         told => format!("fits none of {count} alternatives; nearest: {}", told.join(", ")),
     };
-    vec![Violation { path: at.to_vec(), what: What::Alternatives(rest) }]
+    vec![Breach { at: at.clone(), what: What::Alternatives(rest) }]
 }
 
-/// Drops the alternatives with a violation that `tells` they were not meant, unless that is all.
-fn retain_unless_all(
-    alternatives: &mut Vec<Vec<Violation>>,
-    tells: impl Fn(&Violation) -> bool + Copy,
-) {
-    let meant = |alternative: &Vec<Violation>| !alternative.iter().any(tells);
+/// Drops the alternatives with a breach that `tells` they were not meant, unless that is all.
+fn retain_unless_all(alternatives: &mut Vec<Vec<Breach>>, tells: impl Fn(&Breach) -> bool + Copy) {
+    let meant = |alternative: &Vec<Breach>| !alternative.iter().any(tells);
     if alternatives.iter().any(meant) {
         alternatives.retain(meant);
     }
 }
 
 /// Every type that may stand at `at`, if the type is all that is wrong with each alternative.
-fn only_types(at: &[Step], alternatives: &[Vec<Violation>]) -> Option<Vec<&'static str>> {
+fn only_types(at: &[Step], alternatives: &[Vec<Breach>]) -> Option<Vec<&'static str>> {
     let mut all = Vec::new();
     for alternative in alternatives {
-        let [Violation { path, what: What::Type(types) }] = alternative.as_slice() else {
+        let [Breach { at: site, what: What::Type(types) }] = alternative.as_slice() else {
             return None;
         };
-        if path != at {
+        if site.path != at {
             return None;
         }
         for name in types {

@@ -30,49 +30,89 @@ impl Spent {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+/// What is left of one computation, in parts: each look touches two of them.
 struct Meter {
-    left: u64,
-    a_key: u64,
+    running: Cell<bool>,
+    left: Cell<u64>,
     /// An address in the stack where the computation began.
-    stack: usize,
+    stack: Cell<usize>,
+    a_key: Cell<u64>,
+    /// What the long keys seen so far come to, in looks.
+    long_keys: Cell<u64>,
 }
 
 thread_local! {
     // `jsonschema` builds some nodes itself, from a name alone; so the meter cannot go with a node.
-    static METER: Cell<Option<Meter>> = const { Cell::new(None) };
+    static METER: Meter = const {
+        Meter {
+            running: Cell::new(false),
+            left: Cell::new(0),
+            stack: Cell::new(0),
+            a_key: Cell::new(1),
+            long_keys: Cell::new(0),
+        }
+    };
 }
 
 /// Runs `work` with at most `looks` looks; one at a key of an object costs `a_key` of them for each
 /// 32 bytes. Not to be nested.
 pub(super) fn run<T>(looks: u64, a_key: u64, work: impl FnOnce() -> T) -> Result<T, Spent> {
     let here = 0_u8;
-    METER.set(Some(Meter { left: looks, a_key, stack: std::ptr::from_ref(&here).addr() }));
+    METER.with(|meter| {
+        meter.running.set(true);
+        meter.left.set(looks);
+        meter.stack.set(std::ptr::from_ref(&here).addr());
+        meter.a_key.set(a_key);
+        meter.long_keys.set(0);
+    });
     let outcome = catch_unwind(AssertUnwindSafe(work));
-    METER.set(None);
+    METER.with(|meter| meter.running.set(false));
     outcome.map_err(|payload| payload.downcast::<Spent>().map_or(Spent::Failed, |spent| *spent))
 }
 
 /// Takes `cost` looks off the meter, if one runs; unwinds when it is empty.
+#[inline]
 pub(super) fn look(cost: u64) {
-    let Some(mut meter) = METER.get() else { return };
     let here = 0_u8;
-    if std::ptr::from_ref(&here).addr().abs_diff(meter.stack) > MAX_STACK {
-        resume_unwind(Box::new(Spent::Stack));
+    METER.with(|meter| {
+        let left = meter.left.get();
+        let depth = std::ptr::from_ref(&here).addr().abs_diff(meter.stack.get());
+        if cost > left || depth > MAX_STACK {
+            return stop(meter, depth);
+        }
+        meter.left.set(left - cost);
+    });
+}
+
+#[cold]
+fn stop(meter: &Meter, depth: usize) {
+    if meter.running.get() {
+        resume_unwind(Box::new(if depth > MAX_STACK { Spent::Stack } else { Spent::Looks }));
     }
-    let Some(left) = meter.left.checked_sub(cost) else { resume_unwind(Box::new(Spent::Looks)) };
-    meter.left = left;
-    METER.set(Some(meter));
+}
+
+/// Takes the looks for one key off the meter: every pattern may be tried on it.
+#[inline]
+pub(super) fn look_at_key(key: &str) {
+    look(METER.with(|meter| {
+        if key.len() > LONG_KEY {
+            meter.long_keys.set(meter.long_keys.get().saturating_add(length(key)));
+        }
+        length(key).saturating_mul(meter.a_key.get())
+    }));
+}
+
+/// Keys of more bytes are long. Each error keeps the path to its value, keys and all.
+const LONG_KEY: usize = 256;
+
+/// What an error may cost for its path: every long key seen may be in it.
+pub(super) fn long_keys() -> u64 {
+    METER.with(|meter| meter.long_keys.get())
 }
 
 /// The cost of going over a text once or twice.
 pub(super) fn length(text: &str) -> u64 {
     1 + u64::try_from(text.len() / 32).unwrap_or(u64::MAX)
-}
-
-/// What a key costs on the meter that runs: every pattern may be tried on it.
-pub(super) fn a_key() -> u64 {
-    METER.get().map_or(1, |meter| meter.a_key)
 }
 
 #[cfg(test)]
@@ -84,8 +124,21 @@ mod tests {
         assert_eq!(run(3, 1, || (0..3).for_each(|_| look(1))), Ok(()));
         assert_eq!(run(3, 1, || (0..4).for_each(|_| look(1))), Err(Spent::Looks));
         assert_eq!(run(3, 1, || look(4)), Err(Spent::Looks));
-        assert_eq!(run(3, 7, a_key), Ok(7));
+        assert_eq!(run(14, 7, || (0..2).for_each(|_| look_at_key("a"))), Ok(()));
+        assert_eq!(run(13, 7, || (0..2).for_each(|_| look_at_key("a"))), Err(Spent::Looks));
         look(u64::MAX); // no meter runs any more
+    }
+
+    #[test]
+    fn long_keys_are_summed_for_one_computation() {
+        let long = "k".repeat(3_200);
+        let sum = run(1_000, 1, || {
+            look_at_key("short");
+            look_at_key(&long);
+            long_keys()
+        });
+        assert_eq!(sum, Ok(101));
+        assert_eq!(run(1, 1, long_keys), Ok(0));
     }
 
     #[test]

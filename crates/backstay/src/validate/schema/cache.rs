@@ -9,8 +9,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::schema::Schema;
-use super::schema_source::{self, Measured, SchemaFault};
+use super::Schema;
+use super::documents::Documents;
+use super::fault::SchemaFault;
+use super::source::{self, Measured};
 
 /// The most schemas kept. 512: more than the routes of a large service and its callers' own.
 const MAX_ENTRIES: usize = 512;
@@ -51,17 +53,18 @@ impl SchemaCache {
     /// # Errors
     ///
     /// What [`Schema::compile`] says of it.
-    pub fn get(&self, source: &Value) -> Result<Arc<Schema>, SchemaFault> {
-        let measured = schema_source::measure(source)?;
+    pub fn get(&self, schema: &Value) -> Result<Arc<Schema>, SchemaFault> {
+        let none = Documents::new();
+        let measured = source::measure(schema, &none)?;
         if let Some(known) = self.kept.lock().find(&measured.digest) {
             return known;
         }
-        let schema = Schema::compile_measured(source, &measured).map(Arc::new);
+        let compiled = Schema::compile_measured(schema, &none, &measured).map(Arc::new);
         // Not for good: there may have been no thread to compile on.
-        if !matches!(schema, Err(SchemaFault::Failed)) {
-            self.kept.lock().add(&measured, schema.clone());
+        if !matches!(compiled, Err(SchemaFault::Failed)) {
+            self.kept.lock().add(&measured, compiled.clone());
         }
-        schema
+        compiled
     }
 
     /// How many schemas are kept, failures included.

@@ -1,0 +1,116 @@
+//! JSON-Schema-Test-Suite, draft 2020-12: each instance as text, read by `jsonmend`, checked on its
+//! tape. What schemas refer to at `http://localhost:1234` is given as documents; nothing is fetched.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use backstay::validate::Schema;
+use backstay::validate::schema::Documents;
+use serde_json::Value;
+
+use crate::checked;
+
+/// The required tests. The other one compares what no `f64` can tell apart, or the like.
+const REQUIRED: usize = 1299;
+
+/// How one folder went.
+#[derive(Default)]
+struct Tally {
+    passed: usize,
+    failed: Vec<String>,
+}
+
+fn suite() -> Option<PathBuf> {
+    let folder = "../../../shared/suites/JSON-Schema-Test-Suite";
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    let wanted = std::env::var("BACKSTAY_REQUIRE").is_ok_and(|value| value == "all");
+    assert!(!wanted, "no ../shared, and BACKSTAY_REQUIRE=all");
+    println!("skipped: no ../shared");
+    None
+}
+
+fn json_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|kind| kind == "json"));
+    files.sort();
+    files
+}
+
+fn read(file: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+}
+
+/// The documents of the suite by the URI they are to be found at.
+fn remotes(suite: &Path) -> BTreeMap<String, Value> {
+    let root = suite.join("remotes");
+    let mut found = BTreeMap::new();
+    let mut folders =
+        vec![root.join("draft2020-12"), root.join("draft2019-09"), root.join("draft7")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
+                found.insert(format!("http://localhost:1234/{name}"), read(&path));
+            }
+        }
+    }
+    found
+}
+
+fn run(files: &[PathBuf], documents: &Documents) -> Tally {
+    let mut tally = Tally::default();
+    for file in files {
+        let stem = file.file_stem().unwrap().to_string_lossy().into_owned();
+        for group in read(file).as_array().unwrap() {
+            let tests = group["tests"].as_array().unwrap();
+            let name = format!("{stem}: {}", group["description"].as_str().unwrap());
+            match Schema::compile_with(&group["schema"], documents) {
+                Ok(schema) => run_group(&name, &schema, tests, &mut tally),
+                Err(fault) => {
+                    tally.failed.extend(tests.iter().map(|_| format!("{name}: {fault}")));
+                }
+            }
+        }
+    }
+    tally
+}
+
+fn run_group(name: &str, schema: &Schema, tests: &[Value], tally: &mut Tally) {
+    for test in tests {
+        let verdict = checked(schema, &test["data"].to_string());
+        if let Err(unfit) = &verdict {
+            assert!(!unfit.errors.is_empty() && !unfit.violations.is_empty(), "{name}: {unfit:?}");
+        }
+        if verdict.is_ok() == (test["valid"] == true) {
+            tally.passed += 1;
+        } else {
+            tally.failed.push(format!("{name}: {}: {verdict:?}", test["description"]));
+        }
+    }
+}
+
+#[test]
+fn the_required_tests_of_the_official_suite_pass_on_the_tape() {
+    let Some(suite) = suite() else { return };
+    let mut documents = Documents::new();
+    for (uri, document) in remotes(&suite) {
+        documents.add(&uri, document);
+    }
+    let folder = suite.join("tests/draft2020-12");
+    let required = run(&json_files(&folder), &documents);
+    println!("{} of {REQUIRED} required tests pass", required.passed);
+    println!("{}", required.failed.join("\n"));
+    for name in ["optional", "optional/format"] {
+        let tally = run(&json_files(&folder.join(name)), &documents);
+        println!("{name}: {} pass, {} do not", tally.passed, tally.failed.len());
+    }
+    assert_eq!(required.passed + required.failed.len(), REQUIRED, "the suite has another size");
+    assert!(required.passed >= REQUIRED - 1, "{:#?}", required.failed);
+}
