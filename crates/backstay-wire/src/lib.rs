@@ -12,11 +12,14 @@
 //!  reply bytes ──read_reply──▶ Reply ──write_reply──▶ bytes
 //!  stream bytes ──sse──▶ Event ──StreamReader──▶ Delta ──StreamWriter──▶ bytes
 //!                                                 └──Fold──▶ Reply
+//!
+//!  schema ──lower──▶ what a provider takes of it ─▶ reply ──undo──▶ reply as the schema has it
 //! ```
 
 pub mod chat;
 pub mod dialect;
 pub mod frame;
+pub mod lower;
 pub mod scan;
 pub mod tokens;
 

@@ -89,8 +89,9 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// The scalar's bytes in the text; for a string, its inside. Empty for containers.
-    pub(crate) fn lexeme(self) -> &'t str {
+    /// The scalar as it stands in the text: of a string its inside, escapes and all. It is strict
+    /// JSON, so it can be written out again as it is. Empty for containers.
+    pub fn lexeme(self) -> &'t str {
         if self.word().is_container() {
             return "";
         }
