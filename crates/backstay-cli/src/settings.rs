@@ -6,6 +6,7 @@ use backstay::clock::Clock;
 use backstay::engine::Engine;
 use backstay::policy::RuleText;
 use backstay::record::CallLog;
+use backstay::recover::Template;
 use backstay::validate::rules::Rule;
 use backstay::validate::schema::Schema;
 use backstay_gateway::config::{self, Checks, Outside, Problem, Settings};
@@ -57,7 +58,12 @@ fn outside<T>(then: impl FnOnce(&Outside<'_>) -> T) -> T {
 
 /// What the engine says about schemas and rules.
 pub(crate) fn checks() -> Checks<'static> {
-    Checks { schema: &schema_compiles, rule: &rule_compiles, fits: &value_fits }
+    Checks {
+        schema: &schema_compiles,
+        rule: &rule_compiles,
+        fits: &value_fits,
+        template: &template_compiles,
+    }
 }
 
 fn schema_compiles(schema: &Value) -> Result<(), String> {
@@ -68,6 +74,10 @@ fn rule_compiles(rule: &RuleText) -> Result<(), String> {
     Rule::compile(&rule.name, &rule.check, rule.message.as_deref(), rule.input.as_deref())
         .map(|_| ())
         .map_err(|fault| fault.to_string())
+}
+
+fn template_compiles(source: &str) -> Result<(), String> {
+    Template::compile(source).map(|_| ()).map_err(|fault| fault.to_string())
 }
 
 fn value_fits(schema: &Value, value: &Value) -> Result<(), String> {

@@ -13,6 +13,8 @@
 //! | how long to wait? | [`backoff`], [`retry_after`] |
 //! | how much time is there? | [`deadline`], [`timers`] |
 //! | does the request fit? | [`budget`] |
+//! | may it be asked once more? | [`recover::reask`] |
+//! | what does it cost? | [`money`] |
 //! | what can the limits carry? | [`capacity`] |
 
 pub mod backoff;
@@ -23,6 +25,7 @@ pub mod deadline;
 pub mod dice;
 pub mod fault;
 pub mod lease;
+pub mod money;
 pub mod recover;
 pub mod refusal;
 pub mod retry_after;
@@ -35,5 +38,6 @@ pub use backoff::Backoff;
 pub use breaker::{Breaker, Verdict};
 pub use dice::{Dice, Scripted, Seeded};
 pub use fault::{Fault, Side};
+pub use money::{Money, Price, Prices};
 pub use refusal::Local;
 pub use time::Moment;

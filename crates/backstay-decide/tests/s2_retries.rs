@@ -5,8 +5,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use backstay_decide::recover::reask::Budget;
 use backstay_decide::recover::{
-    Cap, Facts, LastResort, Next, OnRefusal, OnSemantic, Schema, Veto, Why, decide,
+    Cap, Facts, Fallback, LastResort, Next, OnRefusal, OnSemantic, Schema, Veto, Why, decide,
 };
 use backstay_decide::timers::{Room, Start, Timers};
 use backstay_decide::{Backoff, Fault, Scripted};
@@ -61,8 +62,8 @@ fn facts(fault: Fault, server_delay: Option<Duration>, left: Duration, attempts:
         attempts,
         max_attempts: MAX_ATTEMPTS,
         tries_here: attempts,
-        reasks_here: 0,
-        max_reasks: 2,
+        reask: Budget::of(2),
+        fallback: Fallback::HasNot,
         cap: Cap::Spent,
         schema: Schema::Asked,
         live_elsewhere: 0,

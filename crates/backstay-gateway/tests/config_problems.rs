@@ -17,7 +17,7 @@ use config_world::outside;
 
 /// Every code a problem can have, but for those of files that cannot be read (`unreadable`,
 /// `not-utf8`, `no-config`) and of too many (`more`), which have tests of their own.
-const CODES: [&str; 46] = [
+const CODES: [&str; 49] = [
     "alias",
     "bad-address",
     "bad-header",
@@ -27,6 +27,7 @@ const CODES: [&str; 46] = [
     "bad-schema",
     "bad-secret",
     "bad-stop",
+    "bad-template",
     "bad-url",
     "cap-above-model",
     "ceiling-below-cap",
@@ -36,6 +37,7 @@ const CODES: [&str; 46] = [
     "empty-secret",
     "empty-tier",
     "gateway-key-upstream",
+    "half-priced",
     "human-unseen",
     "idle-key",
     "idle-keys",
@@ -44,6 +46,7 @@ const CODES: [&str; 46] = [
     "longer-than-deadline",
     "longer-than-whole",
     "missing-key",
+    "no-price",
     "no-provider",
     "open-gateway",
     "out-of-range",

@@ -11,6 +11,7 @@ use crate::attempt::transport::Transport;
 use crate::clock::Clock;
 use crate::policy::{Policy, Route};
 use crate::record::{CallLog, Metrics};
+use crate::recover::Template;
 use crate::route::{self, Health};
 use crate::validate::rules::Rule;
 use crate::validate::schema::{Schema, SchemaCache};
@@ -47,6 +48,8 @@ pub struct Ready {
     pub schema: Option<Arc<Schema>>,
     /// The route's rules.
     pub rules: Arc<[Rule]>,
+    /// The wording of the route's re-asks. `None`: the default.
+    pub template: Option<Template>,
 }
 
 /// A policy that cannot be put in force.
@@ -195,6 +198,13 @@ impl Ready {
                 .map_err(|cause| fault(format!("rule `{}`: {cause}", rule.name)))
         };
         let rules = route.rules.iter().map(compile).collect::<Result<Arc<[Rule]>, _>>()?;
-        Ok(Self { schema, rules })
+        let template = match &route.reask.template {
+            Some(source) => Some(
+                Template::compile(source)
+                    .map_err(|cause| fault(format!("re-ask template: {cause}")))?,
+            ),
+            None => None,
+        };
+        Ok(Self { schema, rules, template })
     }
 }

@@ -400,6 +400,7 @@ async fn capped(
         retires: None,
         context_tokens: window,
         max_output_tokens: most,
+        prices: None,
         structured: Structured::JsonSchema,
         streams: false,
         max_concurrency: 0,

@@ -10,7 +10,7 @@ use backstay::contract::Ask;
 use backstay::engine::Engine;
 use backstay::policy::{
     CapField, CredentialSource, LastResort, OnSemantic, Pattern, Pinning, Policy, Provider,
-    RefusalPolicy, Route, RuleText, Structured, Target, Timeouts, Upstream,
+    ReaskPolicy, RefusalPolicy, Route, RuleText, Structured, Target, Timeouts, Upstream,
 };
 use backstay::record::{CallLog, Row, Step};
 use backstay_mock::{Answer, Mock, Settings};
@@ -63,6 +63,7 @@ fn policy(mock: &Mock, model: &str, change: impl FnOnce(&mut Route)) -> Policy {
         retires: None,
         context_tokens: Some(8_000),
         max_output_tokens: None,
+        prices: None,
         structured: Structured::JsonSchema,
         streams: true,
         max_concurrency: 0,
@@ -81,6 +82,7 @@ fn policy(mock: &Mock, model: &str, change: impl FnOnce(&mut Route)) -> Policy {
         },
         max_attempts: 4,
         reasks: 2,
+        reask: ReaskPolicy::default(),
         max_output_tokens: Some(300),
         max_output_tokens_ceiling: None,
         stop: Vec::new(),

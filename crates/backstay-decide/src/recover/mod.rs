@@ -5,12 +5,14 @@
 //! 1. nothing is started once the attempts are used up;
 //! 2. the last attempt is kept for a live tier that was not tried;
 //! 3. nothing is started when less than the shortest attempt is left;
-//! 4. what cannot go on ends: at the route's last resort, for a refusal at the caller, else as a
-//!    failure.
+//! 4. what cannot go on ends: for a refusal at the route's last resort, else at the caller; for
+//!    anything else at the best reply with its declared fallbacks, else at the last resort, else as
+//!    a failure.
 //!
 //! [`table()`] runs the function over every fault, so the printed table cannot drift from the code.
 #![warn(clippy::wildcard_enum_match_arm)]
 
+pub mod reask;
 mod table;
 mod why;
 
@@ -72,6 +74,16 @@ pub enum LastResort {
     HasNot,
 }
 
+/// Whether the best reply of the call so far is an answer once the fallbacks that its schema
+/// declares stand in for what is wrong with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fallback {
+    /// It is, and passes every check.
+    Has,
+    /// It is not, or no reply was kept.
+    HasNot,
+}
+
 /// All that a decision depends on. Counts include the attempt that just failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
@@ -89,10 +101,10 @@ pub struct Facts {
     pub max_attempts: u32,
     /// Attempts made at this target, at least 1.
     pub tries_here: u32,
-    /// Re-asks made at this target.
-    pub reasks_here: u32,
-    /// Re-asks the route allows at one target.
-    pub max_reasks: u32,
+    /// What is left of its re-asks at this target.
+    pub reask: reask::Budget,
+    /// Whether declared fallbacks would make an answer of the best reply.
+    pub fallback: Fallback,
     /// Whose cap a cut reply was cut at.
     pub cap: Cap,
     /// Whether the reply has to fit a schema.
@@ -125,6 +137,8 @@ pub enum Next {
     Reask,
     /// Ask the same target again now, with the higher output cap.
     RaiseCap,
+    /// Answer with the best reply and its declared fallbacks.
+    Fallback,
     /// Give the caller what the provider sent.
     Hand,
     /// Answer without a model.
@@ -138,7 +152,7 @@ impl Next {
     pub const fn starts_an_attempt(self) -> bool {
         match self {
             Self::Again { .. } | Self::Elsewhere | Self::Reask | Self::RaiseCap => true,
-            Self::Hand | Self::LastResort | Self::Fail => false,
+            Self::Fallback | Self::Hand | Self::LastResort | Self::Fail => false,
         }
     }
 }
@@ -211,11 +225,9 @@ fn wish(facts: &Facts, dice: &mut dyn Dice) -> Decision {
         Fault::NotJson | Fault::SchemaError => reask(facts),
         Fault::SemanticError => match facts.on_semantic {
             OnSemantic::Reask => reask(facts),
-            OnSemantic::Reject => {
-                end(facts, Why::Rule("the route rejects replies that break its rules"))
-            }
+            OnSemantic::Reject => judged(facts, "the route rejects replies that break its rules"),
             OnSemantic::Human => {
-                end(facts, Why::Rule("the route sends replies that break its rules to a person"))
+                judged(facts, "the route sends replies that break its rules to a person")
             }
         },
     }
@@ -256,13 +268,24 @@ fn leave_or_repeat(facts: &Facts, dice: &mut dyn Dice) -> Decision {
     transient(facts, dice)
 }
 
-/// Repairs by asking again, as often as the route allows; then another tier.
+/// Repairs by asking again, as far as the budget goes; then the best reply with its declared
+/// fallbacks, then another tier.
 fn reask(facts: &Facts) -> Decision {
-    let (made, allowed) = (facts.reasks_here, facts.max_reasks);
-    if made < allowed {
-        return Decision { next: Next::Reask, why: Why::Reask { made, allowed } };
+    match facts.reask.check(facts.left) {
+        Ok(()) => {
+            let (made, allowed) = (facts.reask.made, facts.reask.allowed);
+            Decision { next: Next::Reask, why: Why::Reask { made, allowed } }
+        }
+        Err(refusal) if facts.fallback == Fallback::Has => {
+            Decision { next: Next::Fallback, why: Why::NoReask(refusal) }
+        }
+        Err(refusal) => elsewhere_or(facts, Why::NoReask(refusal)),
     }
-    elsewhere_or(facts, Why::ReasksSpent { made, allowed })
+}
+
+/// What the route has decided about broken rules: no fallback stands in for that.
+fn judged(facts: &Facts, rule: &'static str) -> Decision {
+    end(&Facts { fallback: Fallback::HasNot, ..*facts }, Why::Rule(rule))
 }
 
 /// A refusal is a decision, not a breakdown: it is not repeated, and no laxer model is sought unless
@@ -303,10 +326,11 @@ fn elsewhere_or(facts: &Facts, why: Why) -> Decision {
 
 /// Where a call ends that cannot go on.
 fn end(facts: &Facts, why: Why) -> Decision {
-    let next = match (facts.last_resort, is_refusal(facts.fault)) {
-        (LastResort::Has, _) => Next::LastResort,
-        (LastResort::HasNot, true) => Next::Hand,
-        (LastResort::HasNot, false) => Next::Fail,
+    let next = match (facts.fallback, facts.last_resort, is_refusal(facts.fault)) {
+        (Fallback::Has, _, false) => Next::Fallback,
+        (_, LastResort::Has, _) => Next::LastResort,
+        (_, LastResort::HasNot, true) => Next::Hand,
+        (_, LastResort::HasNot, false) => Next::Fail,
     };
     Decision { next, why }
 }

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::{Cap, Facts, LastResort, Next, OnRefusal, OnSemantic, Schema, Veto, decide};
+use super::reask::{Budget, SAME_ERRORS};
+use super::{Cap, Facts, Fallback, LastResort, Next, OnRefusal, OnSemantic, Schema, Veto, decide};
 use crate::backoff::Backoff;
 use crate::dice::Scripted;
 use crate::fault::{Fault, Side};
@@ -36,8 +37,8 @@ const USUAL: Facts = Facts {
     attempts: 1,
     max_attempts: 4,
     tries_here: 1,
-    reasks_here: 0,
-    max_reasks: 2,
+    reask: Budget::of(2),
+    fallback: Fallback::HasNot,
     cap: Cap::Raisable,
     schema: Schema::Asked,
     live_elsewhere: 0,
@@ -47,6 +48,9 @@ const USUAL: Facts = Facts {
     backoff: Backoff { base: Duration::from_secs(1), cap: Duration::from_secs(30) },
     min_attempt: Duration::from_secs(1),
 };
+
+/// The condition under which the best reply can be used after all.
+const FALLBACK: &str = "a declared fallback stands in";
 
 /// Every fault in the usual case, followed by the cases in which a fault is treated differently.
 pub fn table() -> Vec<Row> {
@@ -79,7 +83,13 @@ fn cases(fault: Fault) -> Vec<(&'static str, Facts)> {
             when("the caller's cap, a schema", own);
             when("the caller's cap, no schema", Facts { schema: Schema::None, ..own });
         }
+        Fault::SchemaError => {
+            when(FALLBACK, Facts { fallback: Fallback::Has, ..usual });
+            let same = Budget { seen: SAME_ERRORS, allowed: 5, ..usual.reask };
+            when("the same errors for the third time", Facts { reask: same, ..usual });
+        }
         Fault::SemanticError => {
+            when(FALLBACK, Facts { fallback: Fallback::Has, ..usual });
             when("`on_semantic = \"reject\"`", Facts { on_semantic: OnSemantic::Reject, ..usual });
             when("`on_semantic = \"human\"`", Facts { on_semantic: OnSemantic::Human, ..usual });
         }
@@ -102,8 +112,7 @@ fn cases(fault: Fault) -> Vec<(&'static str, Facts)> {
         | Fault::Empty
         | Fault::MalformedReply
         | Fault::StreamCut
-        | Fault::NotJson
-        | Fault::SchemaError => {}
+        | Fault::NotJson => {}
     }
     cases
 }
@@ -137,9 +146,9 @@ fn steps(mut facts: Facts) -> Vec<String> {
         facts.tries_here += 1;
         match next {
             Next::Again { after } => facts.left = facts.left.saturating_sub(after),
-            Next::Reask => facts.reasks_here += 1,
+            Next::Reask => facts.reask.made += 1,
             Next::RaiseCap => facts.cap = Cap::Spent,
-            Next::Elsewhere | Next::Hand | Next::LastResort | Next::Fail => break,
+            Next::Elsewhere | Next::Fallback | Next::Hand | Next::LastResort | Next::Fail => break,
         }
     }
     let said = |(word, times): (&str, u32)| match times {
@@ -155,6 +164,7 @@ fn word_for(next: Next) -> &'static str {
         Next::Elsewhere => "elsewhere",
         Next::Reask => "re-ask",
         Next::RaiseCap => "raise the cap",
+        Next::Fallback => "fallback",
         Next::Hand => "hand on",
         Next::LastResort => "last resort",
         Next::Fail => "fail",

@@ -19,8 +19,8 @@ fn facts(fault: Fault) -> Facts {
         attempts: 1,
         max_attempts: 4,
         tries_here: 1,
-        reasks_here: 0,
-        max_reasks: 2,
+        reask: reask::Budget::of(2),
+        fallback: Fallback::HasNot,
         cap: Cap::Spent,
         schema: Schema::Asked,
         live_elsewhere: 0,
@@ -183,11 +183,58 @@ fn a_paused_turn_is_handed_on_even_after_the_deadline() {
 fn a_broken_reply_is_re_asked_within_its_bound() {
     for fault in [Fault::NotJson, Fault::SchemaError, Fault::SemanticError] {
         assert_eq!(next(Facts { live_elsewhere: 1, ..facts(fault) }), Next::Reask);
-        let spent = Facts { reasks_here: 2, ..facts(fault) };
+        let made = |made| reask::Budget { made, ..reask::Budget::of(2) };
+        let spent = Facts { reask: made(2), ..facts(fault) };
         assert_eq!(next(spent), Next::Fail);
         assert_eq!(next(Facts { live_elsewhere: 1, ..spent }), Next::Elsewhere);
-        assert_eq!(next(Facts { max_reasks: 0, ..facts(fault) }), Next::Fail);
+        let off = Facts { reask: reask::Budget::of(0), ..facts(fault) };
+        let why = Why::NoReask(reask::Refusal::Off);
+        assert_eq!(decide(&off, &mut Scripted(vec![])), Decision { next: Next::Fail, why });
     }
+}
+
+#[test]
+fn the_same_errors_three_times_are_three_calls_whatever_the_count_allows() {
+    for allowed in 2..6 {
+        let mut facts = Facts { max_attempts: 6, ..facts(Fault::SchemaError) };
+        facts.reask.allowed = allowed;
+        let mut calls = 1;
+        while next(facts) == Next::Reask {
+            calls += 1;
+            (facts.reask.made, facts.reask.seen) = (facts.reask.made + 1, facts.reask.seen + 1);
+            facts.attempts = calls;
+        }
+        assert_eq!((calls, next(facts)), (3, Next::Fail), "{allowed} re-asks allowed");
+    }
+}
+
+#[test]
+fn a_declared_fallback_comes_after_the_re_asks_and_before_everything_else() {
+    let rich = |fault| Facts {
+        fallback: Fallback::Has,
+        last_resort: LastResort::Has,
+        live_elsewhere: 1,
+        ..facts(fault)
+    };
+    for fault in [Fault::NotJson, Fault::SchemaError, Fault::SemanticError] {
+        assert_eq!(next(rich(fault)), Next::Reask);
+        let spent = Facts { reask: reask::Budget::of(0), ..rich(fault) };
+        assert_eq!(next(spent), Next::Fallback);
+        assert_eq!(next(Facts { attempts: 4, live_elsewhere: 0, ..rich(fault) }), Next::Fallback);
+        assert_eq!(next(Facts { left: ms(1), ..rich(fault) }), Next::Fallback);
+    }
+    // A re-ask that broke down: another tier may still know better, the kept reply comes next.
+    assert_eq!(next(rich(Fault::NoFirstToken)), Next::Elsewhere);
+    let alone = |fault| Facts { live_elsewhere: 0, attempts: 4, ..rich(fault) };
+    assert_eq!(next(alone(Fault::NoFirstToken)), Next::Fallback);
+    assert_eq!(next(alone(Fault::Truncated)), Next::Fallback);
+    // A refusal, a verdict of the route and the caller's own mistake stand as they are.
+    assert_eq!(next(alone(Fault::Refused)), Next::LastResort);
+    for on_semantic in [OnSemantic::Reject, OnSemantic::Human] {
+        let judged = Facts { on_semantic, ..rich(Fault::SemanticError) };
+        assert_eq!(next(judged), Next::LastResort);
+    }
+    assert_eq!(next(alone(Fault::BadRequest)), Next::Fail);
 }
 
 #[test]
@@ -242,8 +289,10 @@ prop_compose! {
         attempts in 1_u32..8,
         max_attempts in 1_u32..8,
         tries_here in 1_u32..6,
-        reasks_here in 0_u32..4,
-        max_reasks in 0_u32..4,
+        made in 0_u32..4,
+        allowed in 0_u32..4,
+        seen in 1_u32..4,
+        took in 0_u64..60_000,
         live_elsewhere in 0_u32..4,
         base in 0_u64..4_000,
         cap in 0_u64..40_000,
@@ -255,8 +304,7 @@ prop_compose! {
             attempts,
             max_attempts,
             tries_here,
-            reasks_here,
-            max_reasks,
+            reask: reask::Budget { made, seen, took: ms(took), ..reask::Budget::of(allowed) },
             live_elsewhere,
             backoff: Backoff { base: ms(base), cap: ms(cap) },
             min_attempt: ms(min_attempt),
@@ -275,8 +323,9 @@ prop_compose! {
         on_semantic in prop::sample::select(vec![OnSemantic::Reask, OnSemantic::Reject, OnSemantic::Human]),
         on_refusal in prop::sample::select(vec![OnRefusal::LastResort, OnRefusal::NextTier]),
         last_resort in prop::sample::select(vec![LastResort::Has, LastResort::HasNot]),
+        fallback in prop::sample::select(vec![Fallback::Has, Fallback::HasNot, Fallback::HasNot]),
     ) -> Facts {
-        Facts { fault, veto, cap, schema, on_semantic, on_refusal, last_resort, ..counts }
+        Facts { fault, veto, cap, schema, on_semantic, on_refusal, last_resort, fallback, ..counts }
     }
 }
 
@@ -316,6 +365,13 @@ proptest! {
         let callers_own = matches!(facts.fault, Fault::BadRequest | Fault::TooLarge);
         prop_assert!(next != Next::LastResort || facts.last_resort == LastResort::Has);
         prop_assert!(next != Next::Fail || callers_own || facts.last_resort == LastResort::HasNot);
+        prop_assert!(next != Next::Fallback || facts.fallback == Fallback::Has);
+        let stands = is_refusal(facts.fault)
+            || facts.fault == Fault::SemanticError && facts.on_semantic != OnSemantic::Reask;
+        prop_assert!(next != Next::Fallback || !stands);
+        if next == Next::Reask {
+            prop_assert!(facts.reask.check(facts.left).is_ok());
+        }
         prop_assert!(!callers_own || next == Next::Fail);
         let may_be_handed = is_refusal(facts.fault)
             || matches!(facts.fault, Fault::Paused | Fault::Truncated);
@@ -329,7 +385,8 @@ proptest! {
         seed: u64,
     ) {
         let mut dice = Seeded::new(seed);
-        let mut facts = Facts { attempts: 1, tries_here: 1, reasks_here: 0, ..start };
+        let mut facts = Facts { attempts: 1, tries_here: 1, ..start };
+        facts.reask.made = 0;
         let whole = facts.left;
         let mut spent = Duration::ZERO;
         for (fault, took) in faults.iter().cycle() {
@@ -339,11 +396,11 @@ proptest! {
                 Next::Again { after } => spent += after,
                 Next::Elsewhere => {
                     facts.live_elsewhere -= 1;
-                    (facts.tries_here, facts.reasks_here) = (0, 0);
+                    (facts.tries_here, facts.reask.made) = (0, 0);
                 }
-                Next::Reask => facts.reasks_here += 1,
+                Next::Reask => facts.reask.made += 1,
                 Next::RaiseCap => facts.cap = Cap::Spent,
-                Next::Hand | Next::LastResort | Next::Fail => break,
+                Next::Fallback | Next::Hand | Next::LastResort | Next::Fail => break,
             }
             prop_assert!(spent + facts.min_attempt <= whole, "started with too little time left");
             spent = (spent + ms(*took)).min(whole);

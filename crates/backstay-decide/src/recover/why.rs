@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::reask::Refusal;
+
 /// Why [`super::decide`] said what it said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
@@ -45,13 +47,8 @@ pub enum Why {
         /// Re-asks the route allows at one target.
         allowed: u32,
     },
-    /// No re-ask is left.
-    ReasksSpent {
-        /// Re-asks made at this target.
-        made: u32,
-        /// Re-asks the route allows at one target.
-        allowed: u32,
-    },
+    /// No re-ask may be made.
+    NoReask(Refusal),
     /// The last attempt belongs to a live tier that was not tried.
     LastAttemptKept,
     /// No attempt is left.
@@ -82,7 +79,7 @@ impl Why {
             Self::TriedEnough { .. } => "tried_enough",
             Self::Vetoed => "vetoed",
             Self::Reask { .. } => "reask",
-            Self::ReasksSpent { .. } => "reasks_spent",
+            Self::NoReask(refusal) => refusal.name(),
             Self::LastAttemptKept => "last_attempt_kept",
             Self::AttemptsSpent { .. } => "attempts_spent",
             Self::Deadline { .. } => "deadline",
@@ -120,9 +117,7 @@ impl fmt::Display for Why {
             }
             Self::Vetoed => f.write_str("the provider said not to repeat this"),
             Self::Reask { made, allowed } => write!(f, "re-ask {} of {allowed}", made + 1),
-            Self::ReasksSpent { made, allowed } => {
-                write!(f, "{made} of {allowed} re-asks made here")
-            }
+            Self::NoReask(refusal) => refusal.fmt(f),
             Self::LastAttemptKept => {
                 f.write_str("the last attempt is kept for a target not tried yet")
             }
@@ -145,7 +140,7 @@ fn percent(wait: Duration, left: Duration) -> u64 {
 }
 
 /// Seconds with two decimals, without trailing zeros: `0.24 s`, `7 s`.
-struct Secs(Duration);
+pub(super) struct Secs(pub(super) Duration);
 
 impl fmt::Display for Secs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -195,7 +190,7 @@ mod tests {
             (Why::TriedEnough { tries: 2 }, "tried 2 times here; another target is live"),
             (Why::Vetoed, "the provider said not to repeat this"),
             (Why::Reask { made: 0, allowed: 2 }, "re-ask 1 of 2"),
-            (Why::ReasksSpent { made: 2, allowed: 2 }, "2 of 2 re-asks made here"),
+            (Why::NoReask(Refusal::Count { made: 2, allowed: 2 }), "2 of 2 re-asks made here"),
             (Why::LastAttemptKept, "the last attempt is kept for a target not tried yet"),
             (Why::AttemptsSpent { made: 4, allowed: 4 }, "4 of 4 attempts made"),
             (Why::Deadline { left: ms(300), needed: ms(1000) }, "0.3 s left, an attempt needs 1 s"),

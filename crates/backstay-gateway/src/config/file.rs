@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::words::{
     AuthWord, CapWord, Day, DialectWord, KeyText, Length, RefusalWord, SemanticWord, StreamWord,
-    StructuredWord, Tier, UpstreamWord,
+    StructuredWord, TemplateText, Tier, UpstreamWord,
 };
 
 /// The configuration of Backstay.
@@ -133,6 +133,14 @@ pub(super) struct ModelTable {
     /// The day the provider retires it, as `"2027-03-01"`; warns 60 days ahead. Default: not
     /// announced.
     pub(super) retires: Option<Day>,
+    /// What a million tokens of input cost, in the currency of your choice; 0 to 1000000. With
+    /// `output_price`. Default: not known.
+    #[schemars(range(min = 0, max = 1_000_000), extend("x-type" = "number"))]
+    pub(super) input_price: Option<f64>,
+    /// What a million tokens of output cost, in the same currency; 0 to 1000000. With
+    /// `input_price`. Default: not known.
+    #[schemars(range(min = 0, max = 1_000_000), extend("x-type" = "number"))]
+    pub(super) output_price: Option<f64>,
     /// How far it can be held to a schema: `"json_schema"` (decoding is constrained),
     /// `"json_object"` (some JSON) or `"none"`.
     pub(super) structured: StructuredWord,
@@ -153,6 +161,8 @@ impl Default for ModelTable {
             max_output_tokens: None,
             pinned: None,
             retires: None,
+            input_price: None,
+            output_price: None,
             structured: StructuredWord::JsonSchema,
             streams: true,
             max_concurrency: 0,
@@ -181,6 +191,18 @@ pub(super) struct RouteTable {
     /// Most times one target is asked again with the errors in its answer. 0 to 5; 0: never.
     #[schemars(range(max = 5))]
     pub(super) reasks: u32,
+    /// Tokens, input and output, that all re-asks of a call may take. At least 1. Default: no bound.
+    #[schemars(range(min = 1))]
+    pub(super) reask_tokens: Option<u64>,
+    /// What all re-asks of a call may cost, in the currency of the models' prices. 0 to 1000000;
+    /// 0: none at models that cost something. Default: no bound.
+    #[schemars(range(min = 0, max = 1_000_000), extend("x-type" = "number"))]
+    pub(super) reask_cost: Option<f64>,
+    /// The wording of a re-ask: the path of a Jinja template, relative to this file, or
+    /// `{ inline = "…" }`. It sees `errors` (each prints as a sentence and has `pointer`, `rule`
+    /// and `message`), `reply`, `shortened`, `schema`, `request` and `number`. Default: a built-in
+    /// one.
+    pub(super) reask_template: Option<TemplateText>,
     /// The output cap sent when the caller sends none. At least 1. Default: the provider's.
     #[schemars(range(min = 1))]
     pub(super) max_output_tokens: Option<u64>,
@@ -222,6 +244,9 @@ impl Default for RouteTable {
             timeouts: TimeoutsTable::default(),
             max_attempts: None,
             reasks: 2,
+            reask_tokens: None,
+            reask_cost: None,
+            reask_template: None,
             max_output_tokens: None,
             max_output_tokens_ceiling: None,
             stop: Vec::new(),

@@ -115,6 +115,8 @@ pub struct Checks<'a> {
     pub rule: &'a dyn Fn(&RuleText) -> Result<(), String>,
     /// Whether a value (second) fits a schema (first).
     pub fits: &'a dyn Fn(&Value, &Value) -> Result<(), String>,
+    /// Whether the template of a re-ask can be used.
+    pub template: &'a dyn Fn(&str) -> Result<(), String>,
 }
 
 impl fmt::Debug for Outside<'_> {

@@ -33,6 +33,25 @@ pub(super) struct EnvTable {
     pub(super) env: String,
 }
 
+/// A template, or where to find it.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected a path, or { inline = \"…\" }")]
+#[schemars(extend("x-type" = "path or table"))]
+pub(super) enum TemplateText {
+    /// Its text.
+    Inline(InlineTable),
+    /// The file it stands in.
+    Path(String),
+}
+
+/// A text that stands in the file itself.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct InlineTable {
+    /// The text.
+    pub(super) inline: String,
+}
+
 /// One step of a route: a model, or several that share the calls.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected the name of a model, or a list of names")]

@@ -9,7 +9,7 @@ pub(crate) fn outside() -> Outside<'static> {
     Outside {
         env: &variable,
         today: jiff::civil::date(2026, 11, 29),
-        checks: Checks { schema: &schema, rule: &rule, fits: &fits },
+        checks: Checks { schema: &schema, rule: &rule, fits: &fits, template: &template },
     }
 }
 
@@ -35,6 +35,12 @@ fn schema(schema: &Value) -> Result<(), String> {
 fn rule(rule: &RuleText) -> Result<(), String> {
     let count = |bracket| rule.check.matches(bracket).count();
     if count('(') == count(')') { Ok(()) } else { Err("a bracket is not closed".to_owned()) }
+}
+
+/// Stands for the compiler of templates: braces must be even.
+fn template(source: &str) -> Result<(), String> {
+    let count = |brace| source.matches(brace).count();
+    if count('{') == count('}') { Ok(()) } else { Err("a brace is not closed".to_owned()) }
 }
 
 /// Stands for the validator: what is `required` must be there.

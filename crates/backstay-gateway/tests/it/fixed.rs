@@ -7,22 +7,27 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 /// Long enough for a piece to arrive by itself.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// The last request of all connections.
+type Heard = Arc<Mutex<String>>;
 
 /// Runs until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Fixed {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
+    heard: Heard,
     _tasks: JoinSet<()>,
 }
 
 impl Fixed {
     /// Answers every request with `body` and status 200.
-    pub(crate) async fn start(body: &'static str) -> Self {
+    pub(crate) async fn start(body: &str) -> Self {
         let length = body.len();
         let answer = format!(
             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\
@@ -36,14 +41,20 @@ impl Fixed {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let address = listener.local_addr().expect("an address");
         let connections = Arc::new(AtomicUsize::new(0));
+        let heard = Heard::default();
         let mut tasks = JoinSet::new();
-        tasks.spawn(accept(listener, Arc::clone(&connections), pieces));
-        Self { address, connections, _tasks: tasks }
+        tasks.spawn(accept(listener, Arc::clone(&connections), Arc::clone(&heard), pieces));
+        Self { address, connections, heard, _tasks: tasks }
     }
 
     /// Connections made so far.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
+    }
+
+    /// The last request, head and body.
+    pub(crate) async fn last_request(&self) -> String {
+        self.heard.lock().await.clone()
     }
 
     /// Its table in a config.
@@ -56,16 +67,22 @@ impl Fixed {
     }
 }
 
-async fn accept(listener: TcpListener, connections: Arc<AtomicUsize>, pieces: Vec<String>) {
+async fn accept(
+    listener: TcpListener,
+    connections: Arc<AtomicUsize>,
+    heard: Heard,
+    pieces: Vec<String>,
+) {
     let mut tasks = JoinSet::new();
     while let Ok((mut socket, _)) = listener.accept().await {
         connections.fetch_add(1, Ordering::Relaxed);
-        let pieces = pieces.clone();
+        let (pieces, heard) = (pieces.clone(), Arc::clone(&heard));
         tasks.spawn(async move {
             let mut buffer = vec![0; 64 << 10];
             // Requests here are small: each comes in one piece.
             while let Ok(size @ 1..) = socket.read(&mut buffer).await {
                 assert!(size < buffer.len(), "a request of many pieces");
+                *heard.lock().await = String::from_utf8_lossy(&buffer[..size]).into_owned();
                 for (index, piece) in pieces.iter().enumerate() {
                     if index > 0 {
                         tokio::time::sleep(PAUSE).await;

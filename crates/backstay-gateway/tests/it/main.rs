@@ -16,6 +16,7 @@ mod hang_up;
 mod library;
 mod pairs;
 mod patience;
+mod reask;
 mod streams;
 mod structure;
 mod sweep;

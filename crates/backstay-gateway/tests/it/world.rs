@@ -9,6 +9,7 @@ use backstay::clock::Clock;
 use backstay::engine::Engine;
 use backstay::policy::RuleText;
 use backstay::record::CallLog;
+use backstay::recover::Template;
 use backstay::validate::rules::Rule;
 use backstay::validate::schema::Schema;
 use backstay_gateway::auth::Callers;
@@ -163,6 +164,9 @@ pub(crate) fn read(text: &str) -> Settings {
                 .map_err(|fault| fault.to_string())
             },
             fits: &|_, _| Ok(()),
+            template: &|source| {
+                Template::compile(source).map(|_| ()).map_err(|fault| fault.to_string())
+            },
         },
     };
     config::from_text(text, "test.toml", &folder, &outside).unwrap_or_else(|problems| {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use backstay_decide::fault::Fault;
-use backstay_decide::recover::{self, Cap, Facts, Next, OnRefusal, Schema};
+use backstay_decide::recover::{self, Cap, Facts, Fallback, Next, OnRefusal, Schema};
 use backstay_decide::{Backoff, Verdict};
 use backstay_wire::chat::Choice;
 
@@ -14,7 +14,6 @@ use crate::contract::CapOwner;
 use crate::fault::CallError;
 use crate::policy::RefusalPolicy;
 use crate::record::Outcome;
-use crate::recover::reask;
 use crate::route::{self, Armed};
 use crate::validate::{self, Asked, Checked, Layer, Unfit};
 
@@ -31,14 +30,6 @@ const CAP: Duration = Duration::from_secs(8);
 /// How long a target rests whose quota is spent, when it does not say.
 const QUOTA_REST: Duration = Duration::from_mins(1);
 
-/// A reply that did not pass.
-pub(super) struct Bad {
-    whole: Whole,
-    /// Which of its choices failed first.
-    at: usize,
-    unfit: Unfit,
-}
-
 impl Call {
     /// Takes note of an attempt and plans what follows.
     pub(crate) fn note(&mut self, seen: Seen) {
@@ -46,6 +37,11 @@ impl Call {
             stop.tries += 1;
         }
         self.came(&seen);
+        let usage = match &seen.result {
+            Ok(Got::Whole(whole)) => Some(whole.reply.usage),
+            Ok(Got::Live(_) | Got::LiveRefusal(_)) | Err(_) => None,
+        };
+        self.attempted(seen.took, usage);
         let Seen { armed, result, .. } = seen;
         match result {
             Ok(Got::Whole(whole)) => self.judge(armed, *whole),
@@ -96,8 +92,13 @@ impl Call {
             }
             Err((at, unfit)) => {
                 let failure = Failure::new(unfit.fault, sentence(&unfit));
+                if can_be_mended(unfit.fault) {
+                    let nothing = Choice::default();
+                    let choice = whole.reply.choices.get(at).unwrap_or(&nothing);
+                    self.prepare_reask(choice, &unfit, whole.reply.usage);
+                }
                 let next = self.decide(&failure);
-                self.follow(next, failure, Some(Bad { whole, at, unfit }));
+                self.follow(next, failure, Some(whole));
             }
         }
     }
@@ -166,8 +167,8 @@ impl Call {
             attempts: self.attempts.saturating_add(self.charged()),
             max_attempts: route.max_attempts,
             tries_here: stop.map_or(1, |stop| stop.tries.max(1)),
-            reasks_here: stop.map_or(0, |stop| stop.reasks),
-            max_reasks: route.reasks,
+            reask: self.reask_budget(),
+            fallback: Fallback::HasNot,
             cap: self.cap_standing(),
             schema: if asked { Schema::Asked } else { Schema::None },
             live_elsewhere: route::live_elsewhere(self, now),
@@ -203,7 +204,7 @@ impl Call {
     }
 
     /// Turns a decision into a plan.
-    fn follow(&mut self, next: Next, failure: Failure, unfit: Option<Bad>) {
+    fn follow(&mut self, next: Next, failure: Failure, whole: Option<Whole>) {
         self.plan = match next {
             Next::Again { after } => Plan::Again { until: self.engine.now().plus(after) },
             Next::Elsewhere => {
@@ -211,7 +212,7 @@ impl Call {
                 Plan::Elsewhere
             }
             Next::Reask => {
-                self.reask_with(unfit.as_ref());
+                self.ask_again();
                 Plan::Stay
             }
             Next::RaiseCap => {
@@ -219,14 +220,14 @@ impl Call {
                 Plan::Stay
             }
             Next::Hand => {
-                self.end = Some(self.handed(&failure, unfit));
+                self.end = Some(self.handed(&failure, whole));
                 Plan::Over
             }
             Next::LastResort => {
                 self.end = Some(End::LastResort);
                 Plan::Over
             }
-            Next::Fail => {
+            Next::Fallback | Next::Fail => {
                 self.end = Some(End::Fail(Box::new(self.error(&failure))));
                 Plan::Over
             }
@@ -256,20 +257,9 @@ impl Call {
         }
     }
 
-    fn reask_with(&mut self, unfit: Option<&Bad>) {
-        if let Some(stop) = self.current.and_then(|index| self.stops.get_mut(index)) {
-            stop.reasks += 1;
-        }
-        if let Some(bad) = unfit
-            && let Some(choice) = bad.whole.reply.choices.get(bad.at)
-        {
-            self.reask = reask::turns(choice, &bad.unfit, None);
-        }
-    }
-
     /// What the caller gets as it is: a reply with its own finish, or the provider's refusal.
-    fn handed(&self, failure: &Failure, unfit: Option<Bad>) -> End {
-        let Some(Bad { whole, .. }) = unfit else {
+    fn handed(&self, failure: &Failure, whole: Option<Whole>) -> End {
+        let Some(whole) = whole else {
             return End::Fail(Box::new(self.error(failure)));
         };
         let outcome = match failure.fault {
@@ -293,6 +283,11 @@ impl Call {
             .told_by(failure.provider.clone())
             .again_after(failure.server_delay)
     }
+}
+
+/// Whether the model may do better when it is told what is wrong.
+fn can_be_mended(fault: Fault) -> bool {
+    matches!(fault, Fault::NotJson | Fault::SchemaError | Fault::SemanticError)
 }
 
 /// A reply that calls tools where JSON was asked for and no tool was offered.

@@ -1,5 +1,6 @@
 //! The life of one call. Read [`answer`]: it is the table of contents of this library.
 
+mod again;
 mod facts;
 mod finish;
 mod refuse;
@@ -31,6 +32,7 @@ use crate::policy;
 use crate::record::{Outcome, Receipt, Trail};
 use crate::route::{self, Held, Step, Stop};
 use crate::validate::{self, Asked, Checks};
+use again::Reasks;
 
 /// An answer, and what happened on the way to it.
 #[derive(Debug)]
@@ -123,6 +125,8 @@ pub(crate) struct Call {
     pub cap: Option<u64>,
     /// Turns a re-ask adds.
     pub reask: Vec<Turn>,
+    /// What re-asks took so far.
+    reasks: Reasks,
     /// Requests sent.
     pub attempts: u32,
     /// Tokens of all attempts that said.
@@ -201,6 +205,7 @@ impl Call {
             plan: Plan::Start,
             cap: None,
             reask: Vec::new(),
+            reasks: Reasks::default(),
             attempts: 0,
             usage: Usage::default(),
             at_least: false,
@@ -221,6 +226,7 @@ impl Call {
     pub(crate) fn turn_to(&mut self, index: usize) {
         self.current = Some(index);
         self.reask.clear();
+        self.reasks.turn();
     }
 
     /// Whether the route has an answer that needs no model, and that has the shape this caller

@@ -138,7 +138,7 @@ impl Call {
     }
 
     pub(super) fn count_usage(&mut self, usage: backstay_wire::Usage) {
-        self.at_least |= usage.output.is_none();
+        self.at_least |= usage.input.is_none() || usage.output.is_none();
         self.learn(usage.input);
         self.usage = self.usage.plus(usage);
         let target = self.target_id();
@@ -182,6 +182,7 @@ impl Call {
             Next::Elsewhere => "elsewhere",
             Next::Reask => "reask",
             Next::RaiseCap => "raise_cap",
+            Next::Fallback => "fallback",
             Next::Hand => "hand",
             Next::LastResort => "last_resort",
             Next::Fail => "fail",

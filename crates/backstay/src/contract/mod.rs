@@ -25,6 +25,7 @@ use bytes::Bytes;
 use crate::engine::Engine;
 use crate::fault::CallError;
 use crate::policy::{Route, StreamMode};
+use crate::recover::Template;
 use crate::validate::{Checks, Shape};
 
 pub use ask::{Ask, Caller};
@@ -61,6 +62,8 @@ pub struct Contract {
     pub cap: Cap,
     /// What a reply must be.
     pub checks: Checks,
+    /// The wording of re-asks. `None`: the default.
+    pub template: Option<Template>,
     /// The schema in force as JSON text, when it is the route's and has to be sent.
     pub shape: shape::Asked,
     /// From arrival to the last byte.
@@ -141,6 +144,14 @@ impl Contract {
         }
     }
 
+    /// The schema of the reply as JSON text; empty: there is none.
+    pub fn schema_text(&self) -> String {
+        match &self.checks.shape {
+            Shape::Schema(schema) => schema.source().to_string(),
+            Shape::Text | Shape::Json => String::new(),
+        }
+    }
+
     /// Whether a reply may call tools.
     pub fn offers_tools(&self) -> bool {
         shape::offers_tools(&self.head, &self.ask)
@@ -205,6 +216,7 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
         wants,
         cap,
         checks,
+        template: ready.template.clone(),
         shape,
         fingerprint,
     };

@@ -9,9 +9,12 @@ mod secret;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use provider::{CapField, CredentialSource, Pinning, Provider, Structured, Target};
+pub use provider::{
+    CapField, CredentialSource, Money, Pinning, Price, Prices, Provider, Structured, Target,
+};
 pub use route::{
-    LastResort, OnSemantic, Pattern, RefusalPolicy, Route, RuleText, StreamMode, Timeouts, Upstream,
+    LastResort, OnSemantic, Pattern, ReaskPolicy, RefusalPolicy, Route, RuleText, StreamMode,
+    Timeouts, Upstream,
 };
 pub use secret::Secret;
 

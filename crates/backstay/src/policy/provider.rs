@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use backstay_decide::money::{Money, Price, Prices};
 use backstay_wire::Dialect;
 use http::{HeaderName, HeaderValue, Uri};
 
@@ -95,6 +96,8 @@ pub struct Target {
     pub context_tokens: Option<u64>,
     /// The most tokens the model can write. `None`: not known.
     pub max_output_tokens: Option<u64>,
+    /// What its tokens cost. `None`: not known.
+    pub prices: Option<Prices>,
     /// How far the provider can be asked to hold a schema.
     pub structured: Structured,
     /// Whether it can stream.

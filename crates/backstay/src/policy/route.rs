@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Target;
+use super::{Money, Target};
 pub use backstay_decide::recover::OnSemantic;
 
 /// What a caller asks for as `model`.
@@ -23,6 +23,8 @@ pub struct Route {
     pub max_attempts: u32,
     /// Most re-asks at one target. 0 turns re-asking off.
     pub reasks: u32,
+    /// What bounds them besides their count, and how they are worded.
+    pub reask: ReaskPolicy,
     /// The output cap set when the caller sets none. `None`: the provider's default.
     pub max_output_tokens: Option<u64>,
     /// How far the route's own cap may be raised, once, after a truncated reply. `None`: not.
@@ -47,6 +49,17 @@ pub struct Route {
     pub last_resort: Option<LastResort>,
     /// A digest of everything here that can change an answer; part of the fingerprint.
     pub revision: String,
+}
+
+/// What bounds a call's re-asks besides their count, and how they are worded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReaskPolicy {
+    /// Tokens, input and output, that all re-asks of a call may take. `None`: no bound.
+    pub tokens: Option<u64>,
+    /// What they may cost. `None`: no bound. A target without prices is not re-asked under one.
+    pub cost: Option<Money>,
+    /// The source of a template, see [`crate::recover::Template`]. `None`: the default wording.
+    pub template: Option<Arc<str>>,
 }
 
 /// A route's name, with `*` for any run of characters.

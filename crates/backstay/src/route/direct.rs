@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::policy::{
-    OnSemantic, Pattern, Pinning, Policy, RefusalPolicy, Route, Structured, Target, Timeouts,
-    Upstream,
+    OnSemantic, Pattern, Pinning, Policy, ReaskPolicy, RefusalPolicy, Route, Structured, Target,
+    Timeouts, Upstream,
 };
 
 /// The official SDKs' own limit; a direct route must not be stricter than calling the provider.
@@ -29,6 +29,7 @@ pub(crate) fn direct(policy: &Policy, name: &str) -> Option<Route> {
         },
         max_attempts: 3,
         reasks: 2,
+        reask: ReaskPolicy::default(),
         max_output_tokens: None,
         max_output_tokens_ceiling: None,
         stop: Vec::new(),
@@ -54,6 +55,7 @@ fn at_provider(policy: &Policy, name: &str) -> Option<Arc<Target>> {
         retires: None,
         context_tokens: None,
         max_output_tokens: None,
+        prices: None,
         structured: Structured::JsonSchema,
         streams: true,
         max_concurrency: 0,

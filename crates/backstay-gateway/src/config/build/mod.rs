@@ -6,6 +6,7 @@
 mod lint;
 mod model;
 mod provider;
+mod reask;
 mod revision;
 mod route;
 mod rule;

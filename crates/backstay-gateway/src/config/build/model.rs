@@ -1,6 +1,6 @@
 //! `[models.NAME]`.
 
-use backstay::policy::{CredentialSource, Pinning, Provider, Structured, Target};
+use backstay::policy::{CredentialSource, Pinning, Price, Prices, Provider, Structured, Target};
 use jiff::civil::Date;
 
 use super::{Loading, Named, Section};
@@ -59,6 +59,7 @@ impl Loading<'_> {
             retires: table.retires.map(|day| day.0),
             context_tokens: table.context_tokens,
             max_output_tokens: table.max_output_tokens,
+            prices: self.prices(name, table),
             structured: match table.structured {
                 StructuredWord::JsonSchema => Structured::JsonSchema,
                 StructuredWord::JsonObject => Structured::JsonObject,
@@ -87,6 +88,36 @@ impl Loading<'_> {
             return None;
         }
         Some(ModelName::This(model.clone()))
+    }
+
+    /// What its tokens cost, where both prices are given.
+    fn prices(&mut self, name: &str, table: &ModelTable) -> Option<Prices> {
+        let keys = [("input_price", table.input_price), ("output_price", table.output_price)];
+        let mut found = [None; 2];
+        for (slot, (key, units)) in found.iter_mut().zip(keys) {
+            let path = ["models", name, key];
+            let Some(units) = units else { continue };
+            *slot = Price::per_million(units);
+            if slot.is_none() {
+                let message = format!("`{key}` is {units}; 0 to 1000000 is allowed");
+                self.wrong(&path, "out-of-range", message, "what a million tokens cost");
+            }
+        }
+        match (keys, found) {
+            ([(_, Some(_)), (_, None)], _) => self.half_priced(name, "input_price", "output_price"),
+            ([(_, None), (_, Some(_))], _) => self.half_priced(name, "output_price", "input_price"),
+            (_, [Some(input), Some(output)]) => return Some(Prices { input, output }),
+            _ => {}
+        }
+        None
+    }
+
+    fn half_priced(&mut self, name: &str, has: &str, lacks: &str) {
+        if !self.tree.has(&["models", name, lacks]) {
+            let message = format!("`{has}` is set, and `{lacks}` is not");
+            let help = "set both, 0 for what is free, or neither";
+            self.wrong(&["models", name, has], "half-priced", message, help);
+        }
     }
 
     fn lint_retirement(&mut self, name: &str, table: &ModelTable) {

@@ -25,6 +25,7 @@ pub(super) fn revision(route: &Route) -> String {
         "prompt_version": route.prompt_version,
         "cap": [route.max_output_tokens, route.max_output_tokens_ceiling],
         "stop": route.stop,
+        "reask": route.reask.template.as_deref(),
     });
     let digest = Sha256::digest(whole.to_string().as_bytes());
     let start = digest.iter().take(KEPT).fold(0, |sum: u64, byte| sum << 8 | u64::from(*byte));

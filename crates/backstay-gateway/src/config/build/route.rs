@@ -69,6 +69,7 @@ impl Loading<'_> {
         self.lint_caps(name, table, &tiers);
         let max_attempts = self.attempts(name, table, tiers.len());
         let stream = self.stream(name, table);
+        let reask = self.reask(name, table, &tiers);
         let mut route = Route {
             name: name.into(),
             pattern: Pattern(collapsed(name)),
@@ -77,6 +78,7 @@ impl Loading<'_> {
             timeouts,
             max_attempts,
             reasks: table.reasks,
+            reask,
             max_output_tokens: table.max_output_tokens,
             max_output_tokens_ceiling: table.max_output_tokens_ceiling,
             stop: table.stop.clone(),
