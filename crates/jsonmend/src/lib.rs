@@ -27,21 +27,23 @@
 //!                    ▼
 //!               locate       think blocks, fences, wrappers, prose ─▶ sites, best tier first
 //!                    ▼
-//!               parse        one reading, one token: which explanations does it have?
-//!                    │  one ─▶ skim on          several ─▶ hypothesis: readings side by side,
-//!                    │                          cheapest first, merged where they meet
+//!               parse        from the last values that were strict: one token, and which
+//!                    │       explanations has it?
+//!                    │  one ─▶ skim on, draft  several ─▶ hypothesis: readings side by side,
+//!                    │                         cheapest first, merged where they meet
 //!                    ▼
 //!               mend         choose: the cheapest, unless another value is as likely
 //!                    ▼
 //!               edit         splice the edits into the raw text
 //!                    ▼
-//!               tape::build  strict again: the value is what this parse says, nothing else
+//!               tape::build  strict again, unless the draft has the tape already
 //! ```
 //!
-//! The last step is why nothing can be invented: a document is its raw text with the listed edits
-//! made, and [`apply`] makes the same text from the same list. Edits move marks, quotes, escapes
-//! and whole stretches; the only scalars they write are a literal in another notation (`None`), a
-//! number in another notation (`.5`) and what a policy knob names.
+//! A document is its raw text with the listed edits made, and [`apply`] makes the same text from
+//! the same list: that is why nothing can be invented. Edits move marks, quotes, escapes and whole
+//! stretches; the only scalars they write are a literal in another notation (`None`), a number in
+//! another notation (`.5`) and what a policy knob names. Where a reading is the only one, its tape
+//! is drafted while it is read; tests, fuzzing and debug builds parse its text again and compare.
 //!
 //! # When is it ambiguous?
 //!
@@ -68,6 +70,7 @@
 
 #[cfg(feature = "serde")]
 mod de;
+mod draft;
 mod edit;
 mod guide;
 mod hypothesis;

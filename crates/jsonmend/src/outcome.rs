@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::edit::{Change, Class, Edit, Kind, report};
+use crate::edit::{Change, Class, Edit, Kind, KindSet, report};
 use crate::tape::{Node, Tape};
 
 /// What came of a reply.
@@ -50,6 +50,9 @@ pub struct Document {
     /// The text after all edits; `None` if there are none, and the raw reply is the text.
     pub(crate) mended: Option<String>,
     pub(crate) changes: Vec<Change>,
+    /// Texts of changes that are too long for them.
+    pub(crate) long: Vec<Box<str>>,
+    pub(crate) kinds: KindSet,
     pub(crate) class: Class,
 }
 
@@ -81,7 +84,7 @@ impl Document {
 
     /// Every edit, in the order of the text.
     pub fn edits(&self, raw: &str) -> Vec<Edit> {
-        report(raw, &self.changes, &self.tape, self.text(raw))
+        report(raw, (&self.changes, &self.long), &self.tape, self.text(raw))
     }
 
     /// The worst class of any edit.

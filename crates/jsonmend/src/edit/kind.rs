@@ -181,6 +181,11 @@ impl fmt::Display for Kind {
 }
 
 impl Kind {
+    /// Says whether it may be the quote that was put before a string.
+    pub(crate) const fn opens_string(self) -> bool {
+        matches!(self, Self::MissingOpenQuote)
+    }
+
     /// The kind of this report name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.name() == name)
@@ -212,6 +217,17 @@ impl KindSet {
     #[must_use]
     pub const fn without(self, kind: Kind) -> Self {
         Self(self.0 & !(1 << kind as u8))
+    }
+
+    /// The worst class of a kind in the set; valid for none.
+    pub(crate) fn class(self) -> Class {
+        let kinds = Kind::ALL.iter().filter(|kind| self.has(**kind));
+        kinds.map(|kind| kind.class()).max().unwrap_or(Class::Valid)
+    }
+
+    /// Says whether every kind of this set is in the other.
+    pub(crate) const fn is_within(self, other: Self) -> bool {
+        self.0 & !other.0 == 0
     }
 
     /// Says whether the kind is in the set.

@@ -11,4 +11,4 @@ pub use kind::{Class, Kind, KindSet};
 pub use place::Edit;
 pub(crate) use place::report;
 pub use splice::apply;
-pub(crate) use splice::{Change, Text, spliced};
+pub(crate) use splice::{Change, Long, Text, spliced, spliced_into};

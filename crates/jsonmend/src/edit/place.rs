@@ -29,25 +29,30 @@ pub struct Edit {
 }
 
 /// Makes the report of all changes: one walk over the lines and one over the tape.
-pub(crate) fn report(raw: &str, changes: &[Change], tape: &Tape, mended: &str) -> Vec<Edit> {
+pub(crate) fn report(
+    raw: &str,
+    (changes, long): (&[Change], &[Box<str>]),
+    tape: &Tape,
+    mended: &str,
+) -> Vec<Edit> {
     let mut lines = Lines { raw, at: 0, line: 1, column: 1 };
     let mut paths = Paths::new(tape, mended);
     let mut shift = 0_isize;
     changes
         .iter()
         .map(|change| {
-            let (line, column) = lines.place(change.start);
-            let now = change.start.saturating_add_signed(shift);
-            shift += change.after.len().cast_signed() - (change.end - change.start).cast_signed();
+            let (line, column) = lines.place(change.start());
+            let now = change.start().saturating_add_signed(shift);
+            shift += change.growth();
             Edit {
                 kind: change.kind,
                 class: change.kind.class(),
-                span: change.start..change.end,
+                span: change.start()..change.end(),
                 line,
                 column,
                 path: paths.at(now),
-                before: raw.get(change.start..change.end).unwrap_or_default().to_owned(),
-                after: change.after.clone().into_owned(),
+                before: raw.get(change.start()..change.end()).unwrap_or_default().to_owned(),
+                after: String::from_utf8_lossy(change.after.bytes(long)).into_owned(),
             }
         })
         .collect()

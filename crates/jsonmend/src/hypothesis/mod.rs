@@ -12,6 +12,7 @@
 
 mod trail;
 
+use crate::draft::Draft;
 use crate::edit::Change;
 use crate::parse::{Doubt, Parser, Reading, Rival, cost};
 use trail::Trail;
@@ -45,17 +46,21 @@ pub(crate) struct Explored {
     pub(crate) crowded: bool,
     /// Whether there were more changes than the limit.
     pub(crate) too_many: bool,
+    /// Text and tape of the reading, if there is one only.
+    pub(crate) draft: Option<Draft>,
 }
 
 /// Reads the text from one start to the end of the document there.
-pub(crate) fn explore(parser: &Parser<'_>, start: Reading) -> Explored {
+pub(crate) fn explore(parser: &Parser<'_>, start: Reading, mut draft: Draft) -> Explored {
     let mut beam = Beam { reached: start.at, ..Beam::default() };
     let mut budget = (parser.bytes.len() - start.at).saturating_mul(WIDTH) + 1024;
     beam.add(parser, start);
     let mut next = Vec::new();
     while let Some(mut reading) = beam.furthest_behind() {
         if beam.live.is_empty() && beam.done.is_empty() {
-            parser.skim(&mut reading);
+            let trail = &beam.trail;
+            draft.catch_up(parser, &mut reading, |from, to| trail.between(from, to));
+            parser.skim(&mut reading, &mut draft);
         }
         beam.reached = beam.reached.max(reading.at);
         beam.step(parser, reading, &mut next);
@@ -65,7 +70,7 @@ pub(crate) fn explore(parser: &Parser<'_>, start: Reading) -> Explored {
             return Explored { too_many: true, reached: beam.reached, ..Explored::default() };
         }
     }
-    beam.finish()
+    beam.finish(draft)
 }
 
 #[derive(Default)]
@@ -168,11 +173,14 @@ impl Beam {
         }
     }
 
-    fn finish(mut self) -> Explored {
+    fn finish(mut self, mut draft: Draft) -> Explored {
         self.done.sort_by_key(|reading| (reading.cost, reading.doubt));
         let best = self.done.first().map_or(0, |reading| reading.cost);
         let mut readings = Vec::new();
         for mut reading in std::mem::take(&mut self.done) {
+            if draft.is_ahead_of(&reading) {
+                draft.drop();
+            }
             if reading.cost > best + cost::MARGIN || readings.len() > MAX_RIVALS {
                 break;
             }
@@ -197,16 +205,21 @@ impl Beam {
             readings.append(&mut rivals);
         }
         readings.sort_by_key(|ended| (ended.cost, ended.doubt));
-        Explored { readings, reached: self.reached, crowded: self.crowded, too_many: false }
+        let draft = (readings.len() == 1 && draft.is_sound()).then_some(draft);
+        let (reached, crowded) = (self.reached, self.crowded);
+        Explored { readings, reached, crowded, too_many: false, draft }
     }
 }
 
 fn ended(reading: &Reading, mut changes: Vec<Change>, doubt: Doubt) -> Ended {
     if let Some(from) = reading.dropped_from {
         let last = changes.pop();
-        changes.retain(|change| change.end <= from);
+        changes.retain(|change| change.end() <= from);
         changes.extend(last);
     }
-    changes.sort_by_key(|change| (change.start, change.end));
+    let order = |change: &Change| (change.start(), change.end());
+    if !changes.is_sorted_by_key(order) {
+        changes.sort_by_key(order);
+    }
     Ended { changes, cost: reading.cost, doubt, end: reading.at, cut: reading.cut }
 }

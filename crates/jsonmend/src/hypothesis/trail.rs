@@ -41,7 +41,7 @@ impl Trail {
     pub(super) fn take(&mut self, reading: &mut Reading) {
         if let Some(offset) = reading.undo.take() {
             while let Some(step) = self.step(reading.tail)
-                && step.change.end > offset
+                && step.change.end() > offset
             {
                 reading.tail = step.before;
             }
@@ -75,11 +75,24 @@ impl Trail {
                 continue;
             }
             let Some(step) = self.step(tail) else { break };
-            changes.push(step.change.clone());
+            changes.push(step.change);
             tail = step.before;
         }
         changes.reverse();
         changes
+    }
+
+    /// The changes behind the first place up to the second, in order; `None` if the one does not
+    /// lead to the other.
+    pub(super) fn between(&self, first: u32, mut tail: u32) -> Option<Vec<Change>> {
+        let mut changes = Vec::new();
+        while tail != first {
+            let step = self.step(tail)?;
+            changes.push(step.change);
+            tail = step.before;
+        }
+        changes.reverse();
+        Some(changes)
     }
 
     /// Says whether two ways come to the same text.
@@ -96,20 +109,19 @@ impl Trail {
                 (&mut two, &mut twos)
             };
             let Some(step) = self.step(*side) else { return false };
-            all.push(step.change.clone());
+            all.push(step.change);
             *side = step.before;
         }
         ones.reverse();
         twos.reverse();
-        let start = ones.iter().chain(&twos).map(|change| change.start).min().unwrap_or(0);
-        let end = ones.iter().chain(&twos).map(|change| change.end).max().unwrap_or(0);
+        let start = ones.iter().chain(&twos).map(|change| change.start()).min().unwrap_or(0);
+        let end = ones.iter().chain(&twos).map(|change| change.end()).max().unwrap_or(0);
         let text = |mut changes: Vec<Change>| {
-            changes.sort_by_key(|change| (change.start, change.end));
+            changes.sort_by_key(|change| (change.start(), change.end()));
             for change in &mut changes {
-                change.start -= start;
-                change.end -= start;
+                *change = change.within(start);
             }
-            spliced(parser.slice(start, end), &changes)
+            spliced(parser.slice(start, end), &changes, &parser.long.borrow())
         };
         text(ones) == text(twos)
     }

@@ -101,18 +101,6 @@ fn decoded(escape: &str) -> char {
     }
 }
 
-/// How a control character is written in a strict string.
-pub(crate) fn of_control(byte: u8) -> String {
-    match byte {
-        b'\n' => "\\n".to_owned(),
-        b'\r' => "\\r".to_owned(),
-        b'\t' => "\\t".to_owned(),
-        0x08 => "\\b".to_owned(),
-        0x0c => "\\f".to_owned(),
-        _ => format!("\\u{byte:04x}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

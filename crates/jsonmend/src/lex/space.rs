@@ -3,11 +3,24 @@
 /// Where the first byte that is not JSON white space is, at or behind `at`.
 #[inline]
 pub(crate) fn skip(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(at) {
-        at += 1;
+    loop {
+        match bytes.get(at) {
+            Some(b' ' | b'\n' | b'\r' | b'\t') => at += 1,
+            _ => return at,
+        }
+        // Indentation is a run of spaces.
+        while let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+            let other = u64::from_le_bytes(*word) ^ SPACES;
+            if other != 0 {
+                at += other.trailing_zeros() as usize / 8;
+                break;
+            }
+            at += 8;
+        }
     }
-    at
 }
+
+const SPACES: u64 = 0x2020_2020_2020_2020;
 
 /// Length in bytes of an odd space at `at`: a form feed, NBSP, an ideographic or zero-width space
 /// and their kin; 0 if there is none.

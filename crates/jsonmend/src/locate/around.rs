@@ -27,13 +27,16 @@ pub(crate) fn before(raw: &str, site: &Site, thought: &[(usize, usize)]) -> Vec<
     changes
 }
 
+/// The white space of JSON, which needs no change.
+const SPACES: [char; 4] = [' ', '\n', '\r', '\t'];
+
 fn prose_before(raw: &str, start: usize, end: usize, changes: &mut Vec<Change>) {
     let text = raw.get(start..end).unwrap_or_default();
-    let shown = text.trim();
+    let shown = text.trim_matches(SPACES);
     if shown.is_empty() {
         return;
     }
-    let start = start + (text.len() - text.trim_start().len());
+    let start = start + (text.len() - text.trim_start_matches(SPACES).len());
     let end = start + shown.len();
     // Closers before the root close nothing.
     let is_comment = ["//", "/*", "# ", "<!--"].iter().any(|mark| shown.starts_with(mark));
@@ -41,6 +44,8 @@ fn prose_before(raw: &str, start: usize, end: usize, changes: &mut Vec<Change>) 
         Kind::Comment
     } else if shown.bytes().all(|byte| matches!(byte, b'}' | b']' | b')')) {
         Kind::ExtraCloser
+    } else if shown.trim().is_empty() {
+        Kind::OddSpace
     } else if is_wrapper(shown) {
         Kind::Wrapper
     } else {
@@ -107,18 +112,21 @@ pub(crate) fn after(raw: &str, end: usize, fence: Option<&Fence>) -> Vec<Change>
         let is_full = changes.len() >= MARKS;
         match changes.last_mut() {
             // A run of the same mark is one thing left out.
-            Some(last) if last.kind == kind && last.end == at => last.end += 1,
+            Some(last) if last.kind == kind && last.end() == at => {
+                *last = Change::new(kind, last.start()..at + 1, "");
+            }
             _ if is_full => break,
             _ => changes.push(Change::new(kind, at..at + 1, "")),
         }
         at += 1;
     }
     let rest = raw.get(at..).unwrap_or_default();
-    let shown = rest.trim();
+    let shown = rest.trim_matches(SPACES);
     if !shown.is_empty() {
-        let start = at + (rest.len() - rest.trim_start().len());
+        let start = at + (rest.len() - rest.trim_start_matches(SPACES).len());
         let kind = match bytes.get(start..).unwrap_or_default() {
             [b'/', b'/' | b'*', ..] | [b'#', b' ', ..] | [b'<', b'!', ..] => Kind::Comment,
+            _ if shown.trim().is_empty() => Kind::OddSpace,
             _ => Kind::ProseAfter,
         };
         changes.push(Change::new(kind, start..start + shown.len(), ""));

@@ -7,6 +7,7 @@ const TAGS: [&str; 5] = ["think", "thinking", "reasoning", "reflection", "scratc
 pub(super) fn blocks(raw: &str) -> Vec<(usize, usize)> {
     let mut blocks = Vec::new();
     let mut at = 0;
+    let Some(first) = memchr::memchr(b'<', raw.as_bytes()) else { return blocks };
     while let Some((start, inside, tag)) = opening(raw, at) {
         let close = format!("</{tag}>");
         let body = raw.get(inside..).unwrap_or_default();
@@ -14,8 +15,8 @@ pub(super) fn blocks(raw: &str) -> Vec<(usize, usize)> {
         blocks.push((start, end));
         at = end;
     }
-    let first = blocks.first().map_or(raw.len(), |(start, _)| *start);
-    if let Some(end) = orphan(raw.get(..first).unwrap_or_default()) {
+    let until = blocks.first().map_or(raw.len(), |(start, _)| *start);
+    if let Some(end) = orphan(raw.get(..until).unwrap_or_default(), first) {
         blocks.insert(0, (0, end));
     }
     blocks
@@ -26,7 +27,7 @@ pub(super) fn blocks(raw: &str) -> Vec<(usize, usize)> {
 fn opening(raw: &str, at: usize) -> Option<(usize, usize, &'static str)> {
     let mut from = at;
     loop {
-        let start = from + raw.get(from..)?.find('<')?;
+        let start = from + memchr::memchr(b'<', raw.as_bytes().get(from..)?)?;
         let rest = raw.get(start + 1..)?;
         let tag = TAGS
             .iter()
@@ -42,18 +43,28 @@ fn opening(raw: &str, at: usize) -> Option<(usize, usize, &'static str)> {
     }
 }
 
-fn orphan(raw: &str) -> Option<usize> {
-    TAGS.iter()
-        .filter_map(|tag| {
-            let close = format!("</{tag}>");
-            let start = raw.find(&close)?;
-            let end = start + close.len();
-            let behind = raw.get(end..)?;
-            let is_alone =
-                behind.is_empty() || behind.starts_with(['\n', '\r', ' ', '{', '[', '`']);
-            // Inside a string there would be an odd number of quotes before it.
-            let quotes = raw.get(..start)?.matches('"').count();
-            (is_alone && quotes.is_multiple_of(2)).then_some(end)
-        })
-        .min()
+/// Where a closing tag without an opening one ends; no `<` stands before `from`.
+fn orphan(raw: &str, mut from: usize) -> Option<usize> {
+    let (mut counted, mut quotes) = (0, 0);
+    while let Some(length) = memchr::memchr(b'<', raw.as_bytes().get(from..)?) {
+        let start = from + length;
+        from = start + 1;
+        let Some(rest) = raw.get(start..).and_then(|rest| rest.strip_prefix("</")) else {
+            continue;
+        };
+        let tag = TAGS
+            .iter()
+            .find(|tag| rest.strip_prefix(**tag).is_some_and(|behind| behind.starts_with('>')));
+        let Some(tag) = tag else { continue };
+        let end = start + 2 + tag.len() + 1;
+        let behind = raw.get(end..)?;
+        let is_alone = behind.is_empty() || behind.starts_with(['\n', '\r', ' ', '{', '[', '`']);
+        // Inside a string there would be an odd number of quotes before it.
+        quotes += memchr::memchr_iter(b'"', raw.as_bytes().get(counted..start)?).count();
+        counted = start;
+        if is_alone && quotes % 2 == 0 {
+            return Some(end);
+        }
+    }
+    None
 }

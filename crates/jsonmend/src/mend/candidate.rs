@@ -1,10 +1,11 @@
 //! Reads every place where a document may begin.
 
 use super::{Mender, escaped};
+use crate::draft::Draft;
 use crate::edit::{Change, Kind};
 use crate::hypothesis::{Ended, Explored, explore};
 use crate::lex::space;
-use crate::locate::{Fence, Scout, Site, Tier, start_of_text};
+use crate::locate::{Fence, Scout, Site, Tier, before, start_of_text};
 use crate::parse::{Doubt, Expect, Parser, Reading, Shape, cost, notation};
 use crate::tape::build::{Builder, Reach, Step};
 
@@ -15,6 +16,8 @@ pub(super) struct Candidate {
     /// The cheapest reading, then those within the margin.
     pub(super) readings: Vec<Ended>,
     pub(super) crowded: bool,
+    /// Text and tape of the only reading, if they were made on the way.
+    pub(super) draft: Option<Draft>,
 }
 
 impl Candidate {
@@ -38,8 +41,12 @@ pub(super) struct Found {
     pub(super) crowd: bool,
 }
 
-/// `strict` is where a document starts that is known not to be strict.
-pub(super) fn gather(mender: &Mender<'_>, parser: &Parser<'_>, strict: Option<usize>) -> Found {
+/// `strict` is the strict parse of the text, which broke in a document.
+pub(super) fn gather(
+    mender: &Mender<'_>,
+    parser: &Parser<'_>,
+    mut strict: Option<Builder>,
+) -> Found {
     if let Some(found) = without_opener(parser) {
         return found;
     }
@@ -47,7 +54,8 @@ pub(super) fn gather(mender: &Mender<'_>, parser: &Parser<'_>, strict: Option<us
     let mut found = Found { thought: scout.thought().to_vec(), ..Found::default() };
     let mut places = 0;
     while let Some(site) = scout.next() {
-        let explored = read(mender, parser, site.start, strict == Some(site.start));
+        let broken = strict.take_if(|builder| builder.root_start() == Some(site.start));
+        let explored = read(mender, parser, (&site, &found.thought), broken);
         found.reached = found.reached.max(explored.reached);
         found.too_many |= explored.too_many;
         let start = site.start;
@@ -66,8 +74,8 @@ pub(super) fn gather(mender: &Mender<'_>, parser: &Parser<'_>, strict: Option<us
             continue;
         };
         scout.skip_to(first.end);
-        let Explored { readings, crowded, .. } = explored;
-        found.candidates.push(Candidate { site, readings, crowded });
+        let Explored { readings, crowded, draft, .. } = explored;
+        found.candidates.push(Candidate { site, readings, crowded, draft });
     }
     if found.candidates.is_empty() && found.broken.is_none() {
         found.candidates.extend(scalar(parser));
@@ -75,30 +83,55 @@ pub(super) fn gather(mender: &Mender<'_>, parser: &Parser<'_>, strict: Option<us
     found
 }
 
-/// Whether the text is known to be broken.
-type Known = bool;
-
-/// Strictly, if the document there is strict; else tolerantly.
-fn read(mender: &Mender<'_>, parser: &Parser<'_>, start: usize, known: Known) -> Explored {
-    if !known && let Some(end) = strict_end(mender, parser, start) {
-        return Explored { readings: vec![plain(end)], reached: end, ..Explored::default() };
+/// Strictly, if the document there is strict; else tolerantly. `strict` is the parse that broke in
+/// this document.
+fn read(
+    mender: &Mender<'_>,
+    parser: &Parser<'_>,
+    (site, thought): (&Site, &[(usize, usize)]),
+    strict: Option<Builder>,
+) -> Explored {
+    let start = site.start;
+    let before = before(parser.raw, site, thought);
+    match strict {
+        Some(builder) => {
+            if let Some((reading, draft)) = resumed(parser, builder) {
+                return explore(parser, reading, draft);
+            }
+        }
+        None => {
+            if let Some((end, builder)) = strict_end(mender, parser, start) {
+                let readings = vec![plain(end)];
+                let draft = Draft::strict(builder, &before);
+                return Explored { readings, reached: end, draft, ..Explored::default() };
+            }
+        }
     }
     if let Some(ended) = escaped::read(mender, parser, start) {
         let reached = ended.end;
         return Explored { readings: vec![ended], reached, ..Explored::default() };
     }
-    explore(parser, Reading::new(start))
+    let draft = Draft::new(parser, start, &before);
+    explore(parser, Reading::new(start), draft)
 }
 
 /// Where the strict document that starts here ends, if there is one and nothing strange behind it.
-fn strict_end(mender: &Mender<'_>, parser: &Parser<'_>, start: usize) -> Option<usize> {
+fn strict_end(mender: &Mender<'_>, parser: &Parser<'_>, start: usize) -> Option<(usize, Builder)> {
     let mut builder = Builder::new(mender.policy.limits.depth);
     builder.skip_to(start);
-    match builder.run(parser.raw, Reach::Whole) {
-        Step::Done | Step::Broken(_) => builder.root_end(),
-        Step::More | Step::TooDeep(_) => None,
-    }
-    .filter(|end| !parser.is_strange_rest(*end) && !parser.has_closer_at(*end))
+    let end = match builder.run(parser.bytes, Reach::Whole) {
+        Step::Done | Step::Broken(_) => builder.root_end()?,
+        Step::More | Step::TooDeep(_) => return None,
+    };
+    (!parser.is_strange_rest(end) && !parser.has_closer_at(end)).then_some((end, builder))
+}
+
+/// The state of reading behind the strict beginning of a document: what a strict parse has read,
+/// up to its second last scalar. The last two may be read otherwise, because of what follows them.
+fn resumed(parser: &Parser<'_>, mut builder: Builder) -> Option<(Reading, Draft)> {
+    let rewound = builder.rewind(parser.bytes)?;
+    let reading = parser.resume(builder.words(), &rewound)?;
+    Some((reading, Draft::resumed(builder, rewound.end)))
 }
 
 fn plain(end: usize) -> Ended {
@@ -118,15 +151,15 @@ fn without_opener(parser: &Parser<'_>) -> Option<Found> {
     reading.expect = Expect::Member;
     reading.change(Kind::MissingOpener, start, start, "{");
     reading.cost += cost::LOST_CLOSER;
-    let explored = explore(parser, reading);
+    let explored = explore(parser, reading, Draft::new(parser, start, &[]));
     let first = explored.readings.first()?;
     if first.cut {
         // Neither end of the document is there.
         return None;
     }
     let site = Site { start, tier: Tier::Bare, fence: None };
-    let Explored { readings, crowded, reached, too_many } = explored;
-    let candidates = vec![Candidate { site, readings, crowded }];
+    let Explored { readings, crowded, reached, too_many, draft } = explored;
+    let candidates = vec![Candidate { site, readings, crowded, draft }];
     Some(Found { candidates, reached, too_many, ..Found::default() })
 }
 
@@ -144,12 +177,12 @@ fn scalar(parser: &Parser<'_>) -> Option<Candidate> {
     let tier = if fence.is_some() { Tier::Fenced } else { Tier::Bare };
     let site = Site { start, tier, fence };
     let mut builder = Builder::new(1);
-    let ended = if builder.run(text, Reach::Whole) == Step::Done {
+    let ended = if builder.run(text.as_bytes(), Reach::Whole) == Step::Done {
         plain(end)
     } else if let Some((kind, strict)) = notation(text) {
-        Ended { changes: vec![Change::new(kind, start..end, strict)], ..plain(end) }
+        Ended { changes: vec![Change::new(kind, start..end, parser.text(&strict))], ..plain(end) }
     } else {
-        let explored = explore(parser, Reading::new(start));
+        let explored = explore(parser, Reading::new(start), Draft::new(parser, start, &[]));
         let ended = explored.readings.into_iter().next()?;
         // Only a string, and only if nothing else is there.
         if ended.end != end || text.starts_with(['"', '{', '[']) {
@@ -157,5 +190,5 @@ fn scalar(parser: &Parser<'_>) -> Option<Candidate> {
         }
         ended
     };
-    Some(Candidate { site, readings: vec![ended], crowded: false })
+    Some(Candidate { site, readings: vec![ended], crowded: false, draft: None })
 }

@@ -2,7 +2,8 @@
 
 use super::Mender;
 use super::candidate::{Candidate, Found};
-use super::settle::{Made, judge_by_policy, make, settle};
+use super::settle::{Made, judge_by_policy, make, settle, settle_made};
+use crate::draft::Draft;
 use crate::edit::{Change, Class, Kind};
 use crate::guide::misfits;
 use crate::hypothesis::Ended;
@@ -14,9 +15,9 @@ use crate::policy::Several;
 /// Readings shown with an ambiguous reply.
 const SHOWN: usize = 4;
 
-pub(super) fn choose(mender: &Mender<'_>, parser: &Parser<'_>, found: &Found) -> Outcome {
+pub(super) fn choose(mender: &Mender<'_>, parser: &Parser<'_>, mut found: Found) -> Outcome {
     let Some(tier) = found.candidates.iter().map(|candidate| candidate.site.tier).max() else {
-        return Outcome::Rejected(nothing(parser, found));
+        return Outcome::Rejected(nothing(parser, &found));
     };
     if found.crowd {
         return Outcome::Rejected(Refusal::TooManyCandidates);
@@ -28,8 +29,19 @@ pub(super) fn choose(mender: &Mender<'_>, parser: &Parser<'_>, found: &Found) ->
     let first = start_of_text(parser.raw);
     let is_best =
         |candidate: &&Candidate| candidate.site.tier == tier || candidate.site.start == first;
+    let mut only = found.candidates.iter_mut().filter(|candidate| is_best(&&**candidate));
+    let own = match (only.next(), only.next(), mender.guide) {
+        // The usual case: what it changes need not be kept for a second look.
+        (Some(Candidate { readings, draft, .. }), None, None) if readings.len() == 1 => {
+            readings.first_mut().map(|ended| (std::mem::take(&mut ended.changes), draft.take()))
+        }
+        _ => None,
+    };
     let best: Vec<&Candidate> = found.candidates.iter().filter(is_best).collect();
-    let stage = Stage { mender, parser, found };
+    let stage = Stage { mender, parser, found: &found };
+    if let (Some((own, draft)), [only]) = (own, best.as_slice()) {
+        return stage.alone(only, own, draft);
+    }
     match best.as_slice() {
         [only] => stage.one(only, &[], Kind::OtherCandidate),
         several => stage.several(several),
@@ -61,6 +73,28 @@ struct Stage<'s, 'r> {
 }
 
 impl Stage<'_, '_> {
+    /// One document, read in one way.
+    fn alone(&self, candidate: &Candidate, own: Vec<Change>, draft: Option<Draft>) -> Outcome {
+        let Some(ended) = candidate.readings.first() else {
+            return Outcome::Rejected(Refusal::NoDocument(candidate.site.start));
+        };
+        let changes = self.around(candidate, ended, own);
+        if self.has_strange_rest(&changes, candidate) {
+            return ambiguous(Doubtful::Rest, Vec::new());
+        }
+        let raw = self.parser.raw;
+        let long = self.parser.long.borrow();
+        let made = draft.and_then(|draft| draft.finish(self.parser, &changes));
+        let outcome = match made {
+            Some(made) => settle_made(self.mender, raw, (changes, &long), least(ended), made),
+            None => settle(self.mender, raw, (changes, &long), least(ended)),
+        };
+        match (outcome.document(), ended.doubt, candidate.crowded) {
+            (None, ..) | (_, Doubt::None, false) => outcome,
+            (Some(document), ..) => ambiguous(Doubtful::Value, vec![document.clone()]),
+        }
+    }
+
     /// One document, read in one or several ways.
     fn one(&self, candidate: &Candidate, others: &[&Candidate], left: Kind) -> Outcome {
         let Some(first) = candidate.readings.first() else {
@@ -71,7 +105,8 @@ impl Stage<'_, '_> {
             return ambiguous(Doubtful::Rest, Vec::new());
         }
         if candidate.readings.len() == 1 && self.mender.guide.is_none() {
-            let outcome = settle(self.mender, self.parser.raw, changes, least(first));
+            let long = self.parser.long.borrow();
+            let outcome = settle(self.mender, self.parser.raw, (changes, &long), least(first));
             return match (outcome.document(), first.doubt, candidate.crowded) {
                 (None, ..) | (_, Doubt::None, false) => outcome,
                 (Some(document), ..) => ambiguous(Doubtful::Value, vec![document.clone()]),
@@ -85,7 +120,7 @@ impl Stage<'_, '_> {
         let mut made = Vec::new();
         for ended in &candidate.readings {
             let changes = self.changes(candidate, ended, others);
-            match make(self.mender, raw, changes, least(ended)) {
+            match make(self.mender, raw, (changes, &self.parser.long.borrow()), least(ended)) {
                 Made::Document(document) => made.push((document, ended)),
                 Made::DuplicateKey(document) if made.is_empty() => {
                     return ambiguous(Doubtful::DuplicateKey, vec![document]);
@@ -146,7 +181,9 @@ impl Stage<'_, '_> {
         for candidate in several {
             let Some(first) = candidate.readings.first() else { continue };
             let changes = self.changes(candidate, first, (&[], Kind::OtherCandidate));
-            if let Made::Document(document) = make(self.mender, raw, changes, least(first)) {
+            let changes = (changes, self.parser.long.borrow());
+            let made = make(self.mender, raw, (changes.0, &changes.1), least(first));
+            if let Made::Document(document) = made {
                 documents.push((*candidate, document));
             }
         }
@@ -214,14 +251,14 @@ impl Stage<'_, '_> {
             } else {
                 changes.push(Change::new(Kind::Ndjson, end..start, ","));
             }
-            changes.extend(ended.changes.iter().cloned());
+            changes.extend_from_slice(&ended.changes);
             end = ended.end;
             class = class.max(least(ended));
         }
         changes.push(Change::new(Kind::Ndjson, end..end, "]"));
         let fence = several.last().and_then(|candidate| candidate.site.fence.as_ref());
         changes.extend(after(raw, end, fence));
-        settle(self.mender, raw, changes, class)
+        settle(self.mender, raw, (changes, &self.parser.long.borrow()), class)
     }
 
     /// All changes of a reading: around the document and in it. Other documents that are left
@@ -232,15 +269,11 @@ impl Stage<'_, '_> {
         ended: &Ended,
         (others, kind): (&[&Candidate], Kind),
     ) -> Vec<Change> {
-        let raw = self.parser.raw;
-        let mut changes = Vec::with_capacity(ended.changes.len() + 8);
-        changes.extend(before(raw, &candidate.site, &self.found.thought));
-        changes.extend_from_slice(&ended.changes);
-        changes.extend(after(raw, ended.end, candidate.site.fence.as_ref()));
+        let mut changes = self.around(candidate, ended, ended.changes.clone());
         for other in others.iter().filter(|other| !std::ptr::eq(**other, candidate)) {
             let start = other.site.start;
             for change in &mut changes {
-                if change.start <= start && start < change.end {
+                if change.start() <= start && start < change.end() {
                     change.kind = kind;
                 }
             }
@@ -248,31 +281,42 @@ impl Stage<'_, '_> {
         changes
     }
 
+    /// A reading's own changes, and those around its document.
+    fn around(&self, candidate: &Candidate, ended: &Ended, mut own: Vec<Change>) -> Vec<Change> {
+        let raw = self.parser.raw;
+        own.splice(0..0, before(raw, &candidate.site, &self.found.thought));
+        own.extend(after(raw, ended.end, candidate.site.fence.as_ref()));
+        own
+    }
+
     /// Says whether what is left out beside the document looks like a part of it.
     fn has_strange_rest(&self, changes: &[Change], candidate: &Candidate) -> bool {
         let raw = self.parser.raw;
-        let is_list = changes.array_windows().any(|[one, two]| {
+        // Changes within the document are many and do not matter here.
+        let first = changes.partition_point(|change| change.start() < candidate.site.start);
+        let last = changes.partition_point(|change| change.start() < candidate.end()).max(first);
+        let behind = changes.get(last..).unwrap_or_default();
+        let beside = || changes.get(..first).unwrap_or_default().iter().chain(behind);
+        let is_list = behind.array_windows().any(|[one, two]| {
             one.kind == Kind::TrailingComma
-                && one.start >= candidate.end()
                 && matches!(two.kind, Kind::ProseAfter | Kind::OtherCandidate | Kind::SameRootTwice)
         });
         let is_cited = candidate.site.tier == Tier::Citation
-            && changes.iter().any(|c| matches!(c.kind, Kind::ProseBefore | Kind::ProseAfter));
+            && beside().any(|c| matches!(c.kind, Kind::ProseBefore | Kind::ProseAfter));
         is_list
             || is_cited
-            || changes
-                .iter()
+            || beside()
                 .filter(|c| matches!(c.kind, Kind::ProseBefore | Kind::ProseAfter))
                 .any(|change| self.holds_members(raw, change))
     }
 
     /// As [`holds_members`], but for documents that were read and left out with a reason.
     fn holds_members(&self, raw: &str, change: &Change) -> bool {
-        let mut at = change.start;
+        let mut at = change.start();
         let mut depth = (0, 0);
         for other in &self.found.candidates {
             let (start, end) = (other.site.start, other.end());
-            if start < change.start || end > change.end {
+            if start < change.start() || end > change.end() {
                 continue;
             }
             let between = raw.get(at..start).unwrap_or_default();
@@ -283,7 +327,7 @@ impl Stage<'_, '_> {
             }
             at = end;
         }
-        let rest = raw.get(at..change.end).unwrap_or_default();
+        let rest = raw.get(at..change.end()).unwrap_or_default();
         // A bracket that is open in the prose: the document may be inside of it.
         let (braces, brackets) = depth_of(rest);
         holds_members(rest) || depth.0 + braces > 0 || depth.1 + brackets > 0

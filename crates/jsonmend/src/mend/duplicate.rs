@@ -17,7 +17,7 @@ pub(super) enum Verdict {
 }
 
 pub(super) fn judge(builder: &Builder, text: &str, policy: DupKeys) -> Verdict {
-    let twice = builder.twice();
+    let twice = builder.twice(text);
     if twice.is_empty() {
         return Verdict::Unique;
     }
@@ -47,12 +47,12 @@ pub(super) fn judge(builder: &Builder, text: &str, policy: DupKeys) -> Verdict {
             drops.push(Change::new(kind, start..end, ""));
         }
     }
-    drops.sort_by_key(|drop| (drop.start, std::cmp::Reverse(drop.end)));
+    drops.sort_by_key(|drop| (drop.start(), std::cmp::Reverse(drop.end())));
     let mut end = 0;
     drops.retain(|drop| {
-        let is_outer = drop.start >= end;
+        let is_outer = drop.start() >= end;
         if is_outer {
-            end = drop.end;
+            end = drop.end();
         }
         is_outer
     });

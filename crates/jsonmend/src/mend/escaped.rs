@@ -61,10 +61,10 @@ pub(super) fn read(mender: &Mender<'_>, parser: &Parser<'_>, start: usize) -> Op
         }
     }
     let inner = parser.raw.get(..at)?;
-    let text = spliced(inner, &changes);
+    let text = spliced(inner, &changes, &[]);
     let mut builder = Builder::new(mender.policy.limits.depth);
     builder.skip_to(start);
-    (builder.run(&text, Reach::Whole) == Step::Done).then_some(Ended {
+    (builder.run(text.as_bytes(), Reach::Whole) == Step::Done).then_some(Ended {
         changes,
         cost: 0,
         doubt: Doubt::None,

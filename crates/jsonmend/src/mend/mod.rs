@@ -9,7 +9,7 @@ mod duplicate;
 mod escaped;
 mod settle;
 
-use crate::edit::Class;
+use crate::edit::{Class, KindSet};
 use crate::guide::Guide;
 use crate::outcome::{Document, Outcome, Refusal};
 use crate::parse::Parser;
@@ -50,7 +50,7 @@ impl<'g> Mender<'g> {
             return Outcome::Rejected(Refusal::TooLarge);
         }
         let mut builder = Builder::new(self.policy.limits.depth);
-        let step = builder.run(raw, Reach::Whole);
+        let step = builder.run(raw.as_bytes(), Reach::Whole);
         self.conclude(raw, status, builder, step)
     }
 
@@ -63,25 +63,27 @@ impl<'g> Mender<'g> {
         step: Step,
     ) -> Outcome {
         match step {
-            Step::Done if builder.twice().is_empty() => Outcome::Valid(Document {
+            Step::Done if builder.twice(raw).is_empty() => Outcome::Valid(Document {
                 tape: builder.into_tape(),
                 mended: None,
                 changes: Vec::new(),
+                long: Vec::new(),
+                kinds: KindSet::NONE,
                 class: Class::Valid,
             }),
             Step::TooDeep(_) => Outcome::Rejected(Refusal::TooDeep),
-            Step::Done => settle::settle(self, raw, Vec::new(), Class::Valid),
-            Step::More | Step::Broken(_) => self.tolerant(raw, status, builder.root_start()),
+            Step::Done => settle::settle(self, raw, (Vec::new(), &[]), Class::Valid),
+            Step::More | Step::Broken(_) => self.tolerant(raw, status, builder),
         }
     }
 
     #[cold]
-    fn tolerant(&self, raw: &str, status: Status, strict: Option<usize>) -> Outcome {
+    fn tolerant(&self, raw: &str, status: Status, strict: Builder) -> Outcome {
         if crate::locate::start_of_text(raw) >= raw.len() {
             return Outcome::Rejected(Refusal::Empty);
         }
         let parser = Parser::new(raw, status, &self.policy);
-        let found = candidate::gather(self, &parser, strict);
-        choose::choose(self, &parser, &found)
+        let found = candidate::gather(self, &parser, Some(strict));
+        choose::choose(self, &parser, found)
     }
 }

@@ -2,8 +2,9 @@
 
 use super::Mender;
 use super::duplicate::{Verdict, judge};
-use crate::edit::{Change, Class, spliced};
+use crate::edit::{Change, Class, KindSet, spliced};
 use crate::outcome::{Ambiguity, Document, Doubtful, Outcome, Refusal};
+use crate::tape::Node;
 use crate::tape::build::{Builder, Reach, Step};
 
 /// A document that was made, or why there is none.
@@ -18,7 +19,7 @@ pub(super) enum Made {
 pub(super) fn settle(
     mender: &Mender<'_>,
     raw: &str,
-    changes: Vec<Change>,
+    changes: (Vec<Change>, &[Box<str>]),
     least: Class,
 ) -> Outcome {
     match make(mender, raw, changes, least) {
@@ -31,39 +32,82 @@ pub(super) fn settle(
     }
 }
 
+/// As [`settle`], for a document whose text and tape were made while it was read.
+pub(super) fn settle_made(
+    mender: &Mender<'_>,
+    raw: &str,
+    (changes, long): (Vec<Change>, &[Box<str>]),
+    least: Class,
+    (text, builder): (String, Builder),
+) -> Outcome {
+    debug_assert!(is_tape_of(&builder, &text), "the tape is not what the text says: {raw}");
+    let is_plain = changes.len() <= mender.policy.limits.edits && builder.twice(&text).is_empty();
+    if !is_plain {
+        return settle(mender, raw, (changes, long), least);
+    }
+    let kinds = kinds(&changes);
+    let class = kinds.class().max(least);
+    let mended = Some(text).filter(|_| !changes.is_empty());
+    let tape = builder.into_tape();
+    judge_by_policy(mender, Document { tape, mended, changes, long: long.to_vec(), kinds, class })
+}
+
+fn kinds(changes: &[Change]) -> KindSet {
+    changes.iter().fold(KindSet::NONE, |all, change| all.with(change.kind))
+}
+
+fn is_tape_of(builder: &Builder, text: &str) -> bool {
+    let mut strict = Builder::new(1024);
+    let step = strict.run(text.as_bytes(), Reach::Whole);
+    let same = match (Node::root(strict.words(), text), Node::root(builder.words(), text)) {
+        (Some(one), Some(two)) => one.same(two),
+        _ => false,
+    };
+    step == Step::Done && same && strict.words().len() == builder.words().len()
+}
+
 /// Whatever a reading claims, its text is parsed strictly, and that parse is the value.
-pub(super) fn make(mender: &Mender<'_>, raw: &str, mut changes: Vec<Change>, least: Class) -> Made {
+pub(super) fn make(
+    mender: &Mender<'_>,
+    raw: &str,
+    (mut changes, long): (Vec<Change>, &[Box<str>]),
+    least: Class,
+) -> Made {
     // Members left out may uncover others inside; three rounds see more than any reply has.
     for _ in 0..3 {
         if changes.len() > mender.policy.limits.edits {
             return Made::Refused(Refusal::TooManyEdits);
         }
-        let text = (!changes.is_empty()).then(|| spliced(raw, &changes));
+        let text = (!changes.is_empty()).then(|| spliced(raw, &changes, long));
         let mut builder = Builder::new(mender.policy.limits.depth);
-        builder.expect_text_of(raw.len());
-        let step = builder.run(text.as_deref().unwrap_or(raw), Reach::Whole);
+        let step = builder.run(text.as_deref().unwrap_or(raw).as_bytes(), Reach::Whole);
         match step {
             Step::Done => {}
             Step::TooDeep(_) => return Made::Refused(Refusal::TooDeep),
             Step::More | Step::Broken(_) => {
-                let at = changes.first().map_or(0, |change| change.start);
+                let at = changes.first().map_or(0, |change| change.start());
                 return Made::Refused(Refusal::NoDocument(at));
             }
         }
         let verdict = judge(&builder, text.as_deref().unwrap_or(raw), mender.policy.dup_keys);
-        let class = changes.iter().map(|change| change.kind.class()).max();
+        let kinds = kinds(&changes);
+        let class = kinds.class().max(least);
         let document = |tape| Document {
             tape,
             mended: text.clone(),
             changes: changes.clone(),
-            class: class.unwrap_or(Class::Valid).max(least),
+            long: long.to_vec(),
+            kinds,
+            class,
         };
         match verdict {
             Verdict::Unique => {
                 return Made::Document(Document {
                     tape: builder.into_tape(),
                     mended: text,
-                    class: class.unwrap_or(Class::Valid).max(least),
+                    long: long.to_vec(),
+                    kinds,
+                    class,
                     changes,
                 });
             }
@@ -76,8 +120,9 @@ pub(super) fn make(mender: &Mender<'_>, raw: &str, mut changes: Vec<Change>, lea
 
 pub(super) fn judge_by_policy(mender: &Mender<'_>, document: Document) -> Outcome {
     let policy = &mender.policy;
-    let forbidden = document.kinds().find(|kind| !policy.allow.has(*kind));
-    if let Some(kind) = forbidden {
+    if !document.kinds.is_within(policy.allow)
+        && let Some(kind) = document.kinds().find(|kind| !policy.allow.has(*kind))
+    {
         return Outcome::Rejected(Refusal::NotAllowed(kind));
     }
     match document.class {
@@ -103,14 +148,14 @@ fn composed(changes: &[Change], drops: Vec<Change>) -> Vec<Change> {
     let mut all: Vec<Change> = Vec::with_capacity(changes.len() + drops.len());
     let mut walk = Walk { changes, next: 0, shift: 0 };
     for drop in drops {
-        let start = walk.raw_offset(drop.start, Edge::Start, &mut all);
+        let start = walk.raw_offset(drop.start(), Edge::Start, &mut all);
         let kept = all.len();
-        let end = walk.raw_offset(drop.end, Edge::End, &mut all);
+        let end = walk.raw_offset(drop.end(), Edge::End, &mut all);
         // What was changed inside is left out with it.
         all.truncate(kept);
-        all.push(Change { start, end, ..drop });
+        all.push(Change::new(drop.kind, start..end, drop.after));
     }
-    all.extend(changes.get(walk.next..).unwrap_or_default().iter().cloned());
+    all.extend_from_slice(changes.get(walk.next..).unwrap_or_default());
     all
 }
 
@@ -131,7 +176,7 @@ impl Walk<'_> {
     /// change put there, it is that change's start or end.
     fn raw_offset(&mut self, offset: usize, edge: Edge, all: &mut Vec<Change>) -> usize {
         while let Some(change) = self.changes.get(self.next) {
-            let now = change.start.saturating_add_signed(self.shift);
+            let now = change.start().saturating_add_signed(self.shift);
             let after = now + change.after.len();
             if offset < now || (offset == now && edge == Edge::Start) {
                 break;
@@ -139,14 +184,13 @@ impl Walk<'_> {
             let is_inside = offset < after;
             if is_inside && edge == Edge::Start {
                 // The change goes with what is dropped.
-                return change.start;
+                return change.start();
             }
-            self.shift += change.after.len().cast_signed();
-            self.shift -= (change.end - change.start).cast_signed();
+            self.shift += change.growth();
             self.next += 1;
-            all.push(change.clone());
+            all.push(*change);
             if is_inside {
-                return change.end;
+                return change.end();
             }
         }
         offset.saturating_add_signed(-self.shift)

@@ -160,7 +160,9 @@ impl Parser<'_> {
         match word::classify(word) {
             Word::Scalar => {}
             Word::Literal(kind, strict) => reading.change(kind, at, end, strict),
-            Word::Form(strict) => reading.change(Kind::NumberForm, at, end, strict),
+            Word::Form(strict) => {
+                reading.change(Kind::NumberForm, at, end, self.text(&strict));
+            }
             Word::Nan => match self.policy.nan {
                 Nan::Null => reading.change(Kind::Nan, at, end, "null"),
                 Nan::Text => quote_word(&mut reading, Kind::Nan, at, end),
@@ -184,7 +186,7 @@ impl Parser<'_> {
             Word::Text | Word::Doubtful => {
                 if let Some(number) = spaced_number(word) {
                     let mut joined = reading.clone();
-                    joined.change(Kind::NumberForm, at, end, number);
+                    joined.change(Kind::NumberForm, at, end, self.text(&number));
                     joined.cost += cost::UNQUOTED;
                     joined.valued(Last::Bare, end);
                     out.push(joined);

@@ -124,10 +124,9 @@ impl Parser<'_> {
             b',' => return Close::Fair,
             _ => {}
         }
-        let key = self.key_ahead(at);
         let is_quote = Quote::at(self.rest(at)).is_some();
         if frame.is_object() {
-            return match key {
+            return match self.key_ahead(at) {
                 KeyAhead::Quoted | KeyAhead::Bare | KeyAhead::Half => Close::Clean,
                 KeyAhead::None if is_quote => Close::Fair,
                 KeyAhead::None => Close::Never,

@@ -175,7 +175,7 @@ impl Parser<'_> {
         let end = self.bytes.len();
         reading.dropped_from = Some(from);
         reading.take_back(from);
-        reading.change(stump.kind, from, end, tail);
+        reading.change(stump.kind, from, end, self.text(&tail));
         reading.frames.clear();
         reading.string = None;
         reading.expect = Expect::Done;

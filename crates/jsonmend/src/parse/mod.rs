@@ -12,15 +12,16 @@ mod cut;
 mod key;
 mod next;
 mod quote;
+mod resume;
 mod skim;
 mod string;
 mod trivia;
 mod value;
 mod word;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
-use crate::edit::{Change, Kind, Text};
+use crate::edit::{Change, Kind, Long, Text};
 use crate::policy::{Policy, Status};
 
 pub(crate) use quote::Quote;
@@ -171,6 +172,7 @@ impl Open {
             nested: 0,
             bad: false,
             doubtful: false,
+            escaped: false,
         }
     }
 }
@@ -195,6 +197,8 @@ pub(crate) struct Open {
     /// Escapes that JSON does not know, and escapes that a path or formula may have meant.
     pub(crate) bad: bool,
     pub(crate) doubtful: bool,
+    /// Whether anything in it is escaped, or was changed.
+    pub(crate) escaped: bool,
 }
 
 /// One reading of the text so far.
@@ -233,6 +237,10 @@ pub(crate) struct Reading {
     pub(crate) tail: u32,
     /// Changes on the trail that end behind this offset are taken back.
     pub(crate) undo: Option<usize>,
+    /// The lowest offset behind which changes were taken back.
+    pub(crate) floor: usize,
+    /// By how much an offset here is greater in the mended text; kept up while skimming.
+    pub(crate) shift: isize,
     /// Kind and end of the last change made.
     pub(crate) last_change: Option<(Kind, usize)>,
 }
@@ -270,19 +278,30 @@ impl Reading {
             rivals: Vec::new(),
             tail: 0,
             undo: None,
+            floor: usize::MAX,
+            shift: 0,
             last_change: None,
         }
     }
 
     pub(crate) fn change(&mut self, kind: Kind, start: usize, end: usize, after: impl Into<Text>) {
         self.last_change = Some((kind, end));
-        self.changes.push(Change::new(kind, start..end, after));
+        let change = Change::new(kind, start..end, after);
+        self.shift += change.growth();
+        self.changes.push(change);
+    }
+
+    /// Where a raw offset at the reading is in the mended text.
+    #[inline]
+    pub(crate) fn mended(&self, at: usize) -> usize {
+        at.saturating_add_signed(self.shift)
     }
 
     /// Takes back all changes that end behind `offset`.
     pub(crate) fn take_back(&mut self, offset: usize) {
-        self.changes.retain(|change| change.end <= offset);
+        self.changes.retain(|change| change.end() <= offset);
         self.undo = Some(self.undo.map_or(offset, |undo| undo.min(offset)));
+        self.floor = self.floor.min(offset);
     }
 
     pub(crate) fn doubted(&mut self, doubt: Doubt) {
@@ -333,6 +352,8 @@ pub(crate) struct Parser<'r> {
     pub(crate) policy: &'r Policy,
     /// Quotes and unmatched closers behind the last offset asked for.
     tally: Cell<close::Tally>,
+    /// Texts that do not fit into a change.
+    pub(crate) long: RefCell<Long>,
     /// Whether a reading was given up because it had too many changes.
     pub(crate) many: Cell<bool>,
     /// Whether a reading was given up because it was nested too deep.
@@ -343,9 +364,24 @@ impl<'r> Parser<'r> {
     pub(crate) fn new(raw: &'r str, status: Status, policy: &'r Policy) -> Self {
         let bytes = raw.as_bytes();
         let tally = Cell::new(close::Tally::at_end(bytes.len()));
-        Self { raw, bytes, status, policy, tally, deep: Cell::new(false), many: Cell::new(false) }
+        Self {
+            raw,
+            bytes,
+            status,
+            policy,
+            tally,
+            long: RefCell::default(),
+            deep: Cell::new(false),
+            many: Cell::new(false),
+        }
     }
 
+    /// A text of any length, for a change.
+    pub(crate) fn text(&self, text: &str) -> Text {
+        Text::of(text, &mut self.long.borrow_mut())
+    }
+
+    #[inline]
     pub(crate) fn byte(&self, at: usize) -> Option<u8> {
         self.bytes.get(at).copied()
     }

@@ -72,18 +72,24 @@ impl Parser<'_> {
         if !is_next || (is_word && !has_line_end) {
             return false;
         }
+        self.put_comma(reading, at);
+        true
+    }
+
+    /// Puts a comma behind the last value, which the token at `at` follows.
+    pub(super) fn put_comma(&self, reading: &mut Reading, at: usize) {
+        let place = reading.value_end;
+        let Some(frame) = reading.frames.last_mut() else { return };
+        frame.member = place;
+        reading.expect = if frame.is_object() { Expect::Key } else { Expect::Again };
         // `"" "` may be an empty string and another, or quotes in a text.
-        if reading.last == Last::String && reading.value_start + 2 == reading.value_end {
+        if reading.last == Last::String && reading.value_start + 2 == place {
             reading.doubted(Doubt::Always);
         }
+        let has_line_end = self.slice(place, at).contains('\n');
         reading.change(Kind::MissingComma, place, place, ",");
         reading.cost += if has_line_end { cost::LOST_COMMA_AT_LINE_END } else { cost::LOST_COMMA };
-        reading.expect = if frame.is_object() { Expect::Key } else { Expect::Again };
         reading.comma = place;
-        if let Some(frame) = reading.frames.last_mut() {
-            frame.member = place;
-        }
-        true
     }
 
     /// `"a" + "b"`: one string.

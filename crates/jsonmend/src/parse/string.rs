@@ -3,7 +3,7 @@
 use super::close::Close;
 use super::quote::Quote;
 use super::{Doubt, Expect, Last, Open, Parser, Reading, cost};
-use crate::edit::Kind;
+use crate::edit::{Kind, Text};
 use crate::lex::escape::{self, Escape};
 use crate::lex::{number, plain};
 
@@ -29,6 +29,7 @@ impl Parser<'_> {
                 self.end_inside(reading, out);
                 return;
             };
+            open.escaped = true;
             if byte == b'\\' {
                 let Some(next) = self.escape(&mut reading, &mut open, at) else {
                     reading.string = Some(open);
@@ -54,7 +55,7 @@ impl Parser<'_> {
                 reading.change(open.quote.kind().unwrap_or(Kind::InnerQuote), at, at, "\\");
                 at += 1;
             } else if byte < 0x20 {
-                reading.change(Kind::RawControl, at, at + 1, escape::of_control(byte));
+                reading.change(Kind::RawControl, at, at + 1, Text::of_control(byte));
                 at += 1;
             } else {
                 // A mark of several bytes that ends nothing here.
@@ -83,7 +84,12 @@ impl Parser<'_> {
     }
 
     /// Reads an escape and returns where the text goes on; `None` if the text ends in it.
-    fn escape(&self, reading: &mut Reading, open: &mut Open, at: usize) -> Option<usize> {
+    pub(super) fn escape(
+        &self,
+        reading: &mut Reading,
+        open: &mut Open,
+        at: usize,
+    ) -> Option<usize> {
         match escape::read(self.bytes, at) {
             Escape::Whole(length) => {
                 let letter = self.byte(at + 1);
@@ -119,8 +125,8 @@ impl Parser<'_> {
                 Some(at + 2)
             }
             [_, b'x', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-                let digits = self.slice(at + 2, at + 4);
-                reading.change(Kind::HexEscape, at, at + 4, format!("\\u00{digits}"));
+                let code = u8::from_str_radix(self.slice(at + 2, at + 4), 16).unwrap_or_default();
+                reading.change(Kind::HexEscape, at, at + 4, Text::of_code(code));
                 Some(at + 4)
             }
             [_, b'u', b'{', ..] => Some(self.code_point(reading, open, at)),
@@ -140,7 +146,12 @@ impl Parser<'_> {
         let code = u32::from_str_radix(self.slice(at + 3, end), 16).ok();
         match (code.and_then(char::from_u32), self.byte(end)) {
             (Some(letter), Some(b'}')) if letter >= ' ' && letter != '"' && letter != '\\' => {
-                reading.change(Kind::HexEscape, at, end + 1, letter.to_string());
+                reading.change(
+                    Kind::HexEscape,
+                    at,
+                    end + 1,
+                    self.text(letter.encode_utf8(&mut [0; 4])),
+                );
                 end + 1
             }
             _ => bad(reading, open, at),
@@ -165,7 +176,9 @@ impl Parser<'_> {
             self.close_earlier(&reading, at, out);
         }
         if close != Close::Clean {
-            self.keep_quote(reading.clone(), close, width, out);
+            let mut kept = reading.clone();
+            self.keep(&mut kept, close, width);
+            out.push(kept);
         }
         if close != Close::Never {
             let mut reading = reading;
@@ -185,7 +198,7 @@ impl Parser<'_> {
     }
 
     /// The quote is part of the text.
-    fn keep_quote(&self, mut reading: Reading, close: Close, width: usize, out: &mut Vec<Reading>) {
+    pub(super) fn keep(&self, reading: &mut Reading, close: Close, width: usize) {
         let Some(open) = reading.string.as_mut() else { return };
         let at = reading.at;
         let before = at.checked_sub(1).and_then(|before| self.byte(before));
@@ -246,12 +259,18 @@ impl Parser<'_> {
             }
             _ => {}
         }
-        out.push(reading);
     }
 
     /// The string lost its closing quote somewhere before this mark, which opens the next one.
     pub(super) fn close_earlier(&self, reading: &Reading, at: usize, out: &mut Vec<Reading>) {
-        let Some(open) = reading.string else { return };
+        for place in self.earlier_ends(reading, at) {
+            self.close_at(reading, place, out);
+        }
+    }
+
+    /// Where the string may have ended without a quote before this mark.
+    pub(super) fn earlier_ends(&self, reading: &Reading, at: usize) -> Vec<usize> {
+        let Some(open) = reading.string else { return Vec::new() };
         let from = open.start.max(at.saturating_sub(WINDOW));
         let is_mark = |place: &usize| matches!(self.byte(*place), Some(b',' | b'}' | b']' | b'\n'));
         let mut places: Vec<usize> = (from..at).filter(is_mark).collect();
@@ -267,14 +286,11 @@ impl Parser<'_> {
         if places.len() > 4 {
             places.drain(2..places.len() - 2);
         }
-        for place in places {
-            self.close_at(reading, place, out);
-        }
         // An empty string that lost one of its quotes.
-        let is_empty = self.ends_value(&reading.frames, open.start) == Close::Clean;
-        if is_empty && open.start < at {
-            self.close_at(reading, open.start, out);
+        if open.start < at && self.ends_value(&reading.frames, open.start) == Close::Clean {
+            places.push(open.start);
         }
+        places
     }
 
     /// Ends the string at a place without a quote.
@@ -311,12 +327,20 @@ impl Parser<'_> {
 impl Reading {
     /// The string ends at this mark.
     pub(super) fn close_string(mut self, parser: &Parser<'_>, width: usize, out: &mut Vec<Self>) {
+        self.end_string(parser, width);
+        out.push(self);
+    }
+
+    /// As [`Reading::close_string`], in place.
+    pub(super) fn end_string(&mut self, parser: &Parser<'_>, width: usize) {
         let at = self.at;
         let Some(open) = self.string.take() else { return };
-        let last = parser.slice(open.mark, at);
-        let is_gap = !last.is_empty() && last.trim().is_empty();
-        if open.inner > 0 && (is_gap || is_structure(last)) {
-            self.doubted(Doubt::Always);
+        if open.inner > 0 {
+            let last = parser.slice(open.mark, at);
+            let is_gap = !last.is_empty() && last.trim().is_empty();
+            if is_gap || is_structure(last) {
+                self.doubted(Doubt::Always);
+            }
         }
         if let Some(kind) = open.quote.kind() {
             self.change(kind, at, at + width, "\"");
@@ -325,12 +349,11 @@ impl Reading {
                 self.doubted(Doubt::Always);
             }
         }
-        settle(&mut self, open);
+        settle(self, open);
         if open.quote == Quote::Doubled {
             self.doubles = true;
         }
         self.string_read(at + width);
-        out.push(self);
     }
 
     /// Opens a string at `at`.

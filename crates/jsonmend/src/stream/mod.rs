@@ -130,7 +130,7 @@ impl<'g> Stream<'g> {
 
     fn read(&mut self) {
         while self.phase != Phase::Damaged {
-            match self.builder.run(&self.text, Reach::Part) {
+            match self.builder.run(self.text.as_bytes(), Reach::Part) {
                 Step::More | Step::Done => return,
                 Step::TooDeep(_) => {
                     self.phase = Phase::Damaged;
@@ -210,7 +210,7 @@ impl<'g> Stream<'g> {
         if self.phase != Phase::Whole {
             return self.mender.mend(&self.text, status);
         }
-        let step = builder.run(&self.text, Reach::Whole);
+        let step = builder.run(self.text.as_bytes(), Reach::Whole);
         if step == Step::Done {
             return self.mender.conclude(&self.text, status, builder, step);
         }

@@ -9,8 +9,8 @@ use super::word::{MAX_TEXT, Tag, Word};
 use crate::lex::escape::{self, Escape};
 use crate::lex::{number, plain, space};
 
-/// Room made at first.
-const FIRST_WORDS: usize = 1 << 13;
+/// Words there is room for at first.
+const FIRST_WORDS: usize = 1 << 12;
 
 /// Whether the text given is all there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(crate) enum Step {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Expect {
+pub(super) enum Expect {
     Value,
     /// A first element, or the end of the array.
     Element,
@@ -48,36 +48,37 @@ enum Expect {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Frame {
+pub(super) struct Frame {
     /// Index of the container's word.
-    open: u32,
-    items: u32,
+    pub(super) open: u32,
+    pub(super) items: u32,
     /// Where its keys begin on the list of keys; unused for arrays.
-    keys: u32,
-    is_object: bool,
+    pub(super) keys: u32,
+    pub(super) is_object: bool,
     /// Where it starts in the text.
-    start: u32,
+    pub(super) start: u32,
 }
 
 /// A document under construction.
 #[derive(Clone, Debug)]
 pub(crate) struct Builder {
-    words: Vec<Word>,
-    frames: Vec<Frame>,
-    keys: Keys,
-    twice: Vec<Twice>,
-    expect: Expect,
-    at: usize,
+    pub(super) words: Vec<Word>,
+    pub(super) frames: Vec<Frame>,
+    pub(super) keys: Keys,
+    pub(super) expect: Expect,
+    pub(super) at: usize,
     /// In a string: where its inside begins, how far it was read, and whether it has an escape.
-    string: Option<(usize, usize, Escaped)>,
+    pub(super) string: Option<(usize, usize, Escaped)>,
     /// How far the letters of a number that may go on were read.
-    letters: usize,
+    pub(super) letters: usize,
+    /// Length of the whole text, as far as known.
+    likely: usize,
     depth: usize,
     root_end: usize,
     /// The last two values that are scalars, by their index on the tape.
-    recent: [u32; 2],
+    pub(super) recent: [u32; 2],
     /// Whether the last word is a string that was not read to its end.
-    is_open: bool,
+    pub(super) is_open: bool,
 }
 
 impl Builder {
@@ -87,11 +88,11 @@ impl Builder {
             words: Vec::new(),
             frames: Vec::new(),
             keys: Keys::default(),
-            twice: Vec::new(),
             expect: Expect::Value,
             at: 0,
             string: None,
             letters: 0,
+            likely: 0,
             depth,
             root_end: 0,
             recent: [0; 2],
@@ -99,9 +100,31 @@ impl Builder {
         }
     }
 
-    /// Makes room for the words of a text that is known to be whole.
+    /// Says how long the whole text is likely to be.
     pub(crate) fn expect_text_of(&mut self, bytes: usize) {
-        self.words.reserve(bytes / 12);
+        self.likely = bytes;
+    }
+
+    #[inline]
+    fn push(&mut self, word: Word) {
+        if self.words.len() == self.words.capacity() {
+            self.make_room();
+        }
+        self.words.push(word);
+    }
+
+    /// A text that breaks at once costs no memory. A long one gets as much as its first part shows
+    /// that it will need; room that is not used is never touched.
+    #[cold]
+    fn make_room(&mut self) {
+        let made = self.words.len();
+        if made < FIRST_WORDS {
+            self.words.reserve((self.likely / 8 + 8).min(FIRST_WORDS));
+            return;
+        }
+        let read = self.at.max(1);
+        let rest = self.likely.saturating_sub(read);
+        self.words.reserve_exact(((made * rest / read).min(rest) * 9 / 8).max(made / 2));
     }
 
     /// Starts at this offset instead of 0.
@@ -134,8 +157,9 @@ impl Builder {
         &self.words
     }
 
-    pub(crate) fn twice(&self) -> &[Twice] {
-        &self.twice
+    /// Every key that stands twice in its object; `text` is what was read.
+    pub(crate) fn twice(&self, text: &str) -> Vec<Twice> {
+        self.keys.twice(&self.words, text)
     }
 
     /// Says whether an open string is a key.
@@ -147,16 +171,61 @@ impl Builder {
         Tape { words: self.words }
     }
 
-    /// Reads on. `text` is the document from its beginning; it may only grow between two runs.
-    pub(crate) fn run(&mut self, text: &str, reach: Reach) -> Step {
-        let bytes = text.as_bytes();
+    /// Takes a document that was read to its end as the same in a text that has so many bytes less
+    /// before it.
+    pub(crate) fn shifted(&mut self, less: usize) {
+        for word in &mut self.words {
+            *word = word.shifted(less);
+        }
+        self.at = self.root_end - less;
+        self.root_end = self.at;
+    }
+
+    /// Says whether it stands between two tokens.
+    pub(crate) fn is_between(&self) -> bool {
+        !self.is_open && self.string.is_none()
+    }
+
+    /// A scalar that was read elsewhere; the text goes on at `at`.
+    #[inline]
+    pub(crate) fn put(&mut self, word: Word, at: usize) {
+        self.at = at;
+        self.push_value(word);
+    }
+
+    /// A key that was read elsewhere and has no escape: its inside, and the span of that.
+    #[inline]
+    pub(crate) fn put_key(&mut self, inside: &[u8], start: usize, end: usize) {
+        self.keys.push(inside, Escaped::No, self.words.len());
+        self.push(Word::scalar(Tag::Plain, start, end));
+        self.expect = Expect::Colon;
+        self.at = end + 1;
+    }
+
+    /// A container that was opened elsewhere at `at`.
+    #[inline]
+    pub(crate) fn put_open(&mut self, tag: Tag, at: usize) -> Result<(), Step> {
+        self.at = at;
+        self.open(tag)
+    }
+
+    /// The innermost container was closed elsewhere at `at`.
+    #[inline]
+    pub(crate) fn put_close(&mut self, at: usize) -> Result<(), Step> {
+        self.at = at;
+        match self.frames.last() {
+            Some(frame) if frame.is_object => self.close_object(),
+            _ => self.close_array(),
+        }
+    }
+
+    /// Reads on. `bytes` is the document from its beginning, in UTF-8; it may only grow between two
+    /// runs.
+    pub(crate) fn run(&mut self, bytes: &[u8], reach: Reach) -> Step {
         if bytes.len() > MAX_TEXT {
             return Step::Broken(MAX_TEXT);
         }
-        if self.words.is_empty() {
-            // A text that breaks at once costs no memory; others grow a few times.
-            self.words.reserve((bytes.len() / 8 + 8).min(FIRST_WORDS));
-        }
+        self.likely = self.likely.max(bytes.len());
         if self.is_open {
             self.words.pop();
             self.is_open = false;
@@ -166,15 +235,14 @@ impl Builder {
         {
             return step;
         }
-        match self.tokens(text, reach) {
+        match self.tokens(bytes, reach) {
             Err(step) => step,
             Ok(()) if self.expect == Expect::End => Step::Done,
             Ok(()) => Step::More,
         }
     }
 
-    fn tokens(&mut self, text: &str, reach: Reach) -> Result<(), Step> {
-        let bytes = text.as_bytes();
+    fn tokens(&mut self, bytes: &[u8], reach: Reach) -> Result<(), Step> {
         loop {
             self.at = space::skip(bytes, self.at);
             let Some(byte) = bytes.get(self.at) else { return Ok(()) };
@@ -191,7 +259,7 @@ impl Builder {
                     self.expect = Expect::Value;
                 }
                 (Expect::Next, b',') => self.comma()?,
-                (Expect::Next | Expect::Member, b'}') => self.close_object(text)?,
+                (Expect::Next | Expect::Member, b'}') => self.close_object()?,
                 (Expect::Next | Expect::Element, b']') => self.close_array()?,
                 (Expect::Value | Expect::Element, _) => self.value(bytes, *byte, reach)?,
                 _ => return Err(Step::Broken(self.at)),
@@ -234,17 +302,17 @@ impl Builder {
             is_object,
             start: self.at as u32,
         });
-        self.words.push(Word::container(tag, 0, 0));
+        self.push(Word::container(tag, 0, 0));
         self.at += 1;
         self.expect = if is_object { Expect::Member } else { Expect::Element };
         Ok(())
     }
 
-    fn close_object(&mut self, text: &str) -> Result<(), Step> {
+    fn close_object(&mut self) -> Result<(), Step> {
         let Some(frame) = self.frames.pop_if(|frame| frame.is_object) else {
             return Err(Step::Broken(self.at));
         };
-        self.keys.close(frame.keys as usize, &self.words, text, &mut self.twice);
+        self.keys.close(frame.keys as usize);
         self.close(frame, Tag::Object);
         Ok(())
     }
@@ -271,7 +339,7 @@ impl Builder {
     #[expect(clippy::cast_possible_truncation, reason = "a tape has fewer than 2^28 words")]
     fn push_value(&mut self, word: Word) {
         self.recent = [self.recent[1], self.words.len() as u32];
-        self.words.push(word);
+        self.push(word);
         self.valued();
     }
 
@@ -315,7 +383,7 @@ impl Builder {
             if !self.wants_key() {
                 // Shown in snapshots as far as it goes, and taken back at the next run.
                 let tag = if escaped == Escaped::Yes { Tag::Escaped } else { Tag::Plain };
-                self.words.push(Word::scalar(tag, start, scanned));
+                self.push(Word::scalar(tag, start, scanned));
                 self.is_open = true;
             }
             return Err(Step::More);
@@ -326,7 +394,7 @@ impl Builder {
         if self.wants_key() {
             let inside = bytes.get(start..scanned).unwrap_or_default();
             self.keys.push(inside, escaped, self.words.len());
-            self.words.push(Word::scalar(tag, start, scanned));
+            self.push(Word::scalar(tag, start, scanned));
             self.expect = Expect::Colon;
         } else {
             self.push_value(Word::scalar(tag, start, scanned));
@@ -377,7 +445,7 @@ mod tests {
     use super::*;
 
     fn whole(text: &str) -> Step {
-        Builder::new(128).run(text, Reach::Whole)
+        Builder::new(128).run(text.as_bytes(), Reach::Whole)
     }
 
     #[test]
@@ -397,33 +465,33 @@ mod tests {
     fn the_same_tape_comes_from_any_pieces() {
         let text = "{\"a\\u00e9\": [1.25, true, \"x\\ud83d\\ude00y\"], \"b\": {\"c\": -0}}";
         let mut whole = Builder::new(128);
-        assert_eq!(whole.run(text, Reach::Whole), Step::Done);
+        assert_eq!(whole.run(text.as_bytes(), Reach::Whole), Step::Done);
         let mut pieces = Builder::new(128);
         for end in 1..=text.len() {
-            pieces.run(text.get(..end).unwrap(), Reach::Part);
+            pieces.run(&text.as_bytes()[..end], Reach::Part);
         }
-        assert_eq!(pieces.run(text, Reach::Whole), Step::Done);
+        assert_eq!(pieces.run(text.as_bytes(), Reach::Whole), Step::Done);
         assert_eq!(pieces.words, whole.words);
     }
 
     #[test]
     fn depth_is_limited() {
         let mut builder = Builder::new(3);
-        assert_eq!(builder.run("[[[[", Reach::Whole), Step::TooDeep(3));
+        assert_eq!(builder.run(b"[[[[", Reach::Whole), Step::TooDeep(3));
     }
 
     #[test]
     fn a_key_given_twice_is_noticed_also_when_escaped() {
         for text in ["{\"a\":1,\"b\":2,\"a\":3}", "{\"a\":1,\"\\u0061\":1}"] {
             let mut builder = Builder::new(8);
-            assert_eq!(builder.run(text, Reach::Whole), Step::Done);
-            assert_eq!(builder.twice.len(), 1, "{text}");
+            assert_eq!(builder.run(text.as_bytes(), Reach::Whole), Step::Done);
+            assert_eq!(builder.twice(text).len(), 1, "{text}");
         }
         let many: Vec<String> = (0..100).map(|key| format!("\"k{key}\":0,")).collect();
         let many = many.concat();
         let text = format!("{{{many}\"k7\":1}}");
         let mut builder = Builder::new(8);
-        builder.run(&text, Reach::Whole);
-        assert_eq!(builder.twice.len(), 1);
+        builder.run(text.as_bytes(), Reach::Whole);
+        assert_eq!(builder.twice(&text).len(), 1);
     }
 }

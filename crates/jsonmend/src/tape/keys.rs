@@ -11,6 +11,8 @@ pub(super) struct Keys {
     hashes: Vec<u32>,
     /// Index of each key on the tape.
     places: Vec<u32>,
+    /// The keys of closed objects in which two have the same hash.
+    suspects: Vec<Vec<u32>>,
 }
 
 /// One key that stands in its object twice: the tape indices of both.
@@ -24,8 +26,29 @@ pub(crate) struct Twice {
 const PAIRWISE: usize = 24;
 
 impl Keys {
+    /// Every key that stands twice in its object.
+    pub(super) fn twice(&self, words: &[Word], text: &str) -> Vec<Twice> {
+        let mut found = Vec::new();
+        for places in &self.suspects {
+            repeated(places, words, text, &mut found);
+        }
+        // An object that was closed, opened again and closed again was kept twice.
+        found.sort_unstable_by_key(|pair: &Twice| (pair.first, pair.again));
+        found.dedup();
+        found
+    }
+
     pub(super) fn len(&self) -> usize {
         self.hashes.len()
+    }
+
+    /// Forgets all keys of open objects, and what was kept of objects that reach to this word.
+    pub(super) fn forget_from(&mut self, word: usize) {
+        self.hashes.clear();
+        self.places.clear();
+        let is_before =
+            |places: &Vec<u32>| places.last().is_some_and(|last| (*last as usize) < word);
+        self.suspects.retain(is_before);
     }
 
     #[inline]
@@ -42,20 +65,13 @@ impl Keys {
         self.places.push(place as u32);
     }
 
-    /// Forgets the keys from `base` on, which belong to the object that just closed, and adds
-    /// those that it has twice to `found`.
+    /// Forgets the keys from `base` on, which belong to the object that just closed. If it may
+    /// have one of them twice, its keys are kept to be compared by [`Keys::twice`].
     #[inline]
-    pub(super) fn close(
-        &mut self,
-        base: usize,
-        words: &[Word],
-        text: &str,
-        found: &mut Vec<Twice>,
-    ) {
+    pub(super) fn close(&mut self, base: usize) {
         let hashes = self.hashes.get(base..).unwrap_or_default();
         if may_repeat(hashes) {
-            let places = self.places.get(base..).unwrap_or_default();
-            repeated(places, words, text, found);
+            self.suspects.push(self.places.get(base..).unwrap_or_default().to_vec());
         }
         self.hashes.truncate(base);
         self.places.truncate(base);

@@ -11,11 +11,13 @@
 pub(crate) mod build;
 mod keys;
 mod node;
+mod rewind;
 #[cfg(feature = "serde_json")]
 mod value;
 mod word;
 
 pub use node::{Items, Kind as ValueKind, Members, Node};
+pub(crate) use rewind::Rewound;
 pub(crate) use word::{Tag, Word};
 
 /// A parsed document as offsets into its text. Keep the text beside it and look at both through

@@ -37,6 +37,11 @@ impl Word {
         Self((tag as u64) << 60 | (items as u64 & 0x0fff_ffff) << 32 | (end as u32) as u64)
     }
 
+    /// The same word of a text that begins `less` bytes further on.
+    pub(crate) const fn shifted(self, less: usize) -> Self {
+        if self.is_container() { self } else { Self(self.0 - less as u64) }
+    }
+
     pub(crate) const fn tag(self) -> Tag {
         match self.0 >> 60 {
             0 => Tag::Null,
