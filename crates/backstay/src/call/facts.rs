@@ -119,10 +119,25 @@ impl Call {
             if value_missing && !contract.offers_tools() {
                 return Err(unasked_call());
             }
-            Ok(checked)
+            self.read(checked)
         };
         let judged = choices.iter().map(judge).enumerate();
         judged.map(|(at, judged)| judged.map_err(|unfit| (at, unfit))).collect()
+    }
+
+    /// What the type that was asked for says to a reply that fits its schema.
+    pub(super) fn read(&self, checked: Checked) -> Result<Checked, Unfit> {
+        let Some(reader) = &self.contract.reader else { return Ok(checked) };
+        // A call of a tool is no value, and none of the type's business.
+        let read = checked.value.as_ref().map_or(Ok(()), |_| reader.check(&checked.text));
+        let refused = |why| {
+            Unfit::new(
+                Fault::SchemaError,
+                Layer::Schema,
+                vec![format!("the value is refused: {why}")],
+            )
+        };
+        read.map(|()| checked).map_err(refused)
     }
 
     /// Reports how the attempt went to its target's breaker.

@@ -7,6 +7,7 @@ mod refuse;
 mod retell;
 mod story;
 mod streaming;
+mod typed;
 
 use std::sync::Arc;
 
@@ -33,6 +34,8 @@ use crate::record::{Outcome, Receipt, Trail};
 use crate::route::{self, Held, Step, Stop};
 use crate::validate::{self, Asked, Checks};
 use again::Reasks;
+pub(crate) use typed::Reader;
+pub use typed::{Typed, TypedError, answer_as};
 
 /// An answer, and what happened on the way to it.
 #[derive(Debug)]
@@ -239,7 +242,8 @@ impl Call {
         let shape = Checks { shape: self.contract.checks.shape.clone(), rules: Arc::default() };
         let nothing = |_: Option<&str>| String::new();
         let asked = Asked { input: &nothing };
-        match validate::judge(&resort_choice(resort), &shape, &asked) {
+        let checked = validate::judge(&resort_choice(resort), &shape, &asked);
+        match checked.and_then(|checked| self.read(checked)) {
             Ok(_) => LastResort::Has,
             Err(_) => LastResort::HasNot,
         }

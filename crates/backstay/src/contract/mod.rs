@@ -22,6 +22,7 @@ use backstay_wire::scan::{Edit, Scanned, scan};
 use backstay_wire::{Chat, Dialect};
 use bytes::Bytes;
 
+use crate::call::Reader;
 use crate::engine::Engine;
 use crate::fault::CallError;
 use crate::policy::{Route, StreamMode};
@@ -62,6 +63,8 @@ pub struct Contract {
     pub cap: Cap,
     /// What a reply must be.
     pub checks: Checks,
+    /// What the type says that a program asked for. `None`: it asked for none.
+    pub(crate) reader: Option<Reader>,
     /// The wording of re-asks. `None`: the default.
     pub template: Option<Template>,
     /// The schema in force as JSON text, when it is the route's and has to be sent.
@@ -192,8 +195,7 @@ impl Contract {
 /// # Errors
 /// The request is broken, names no route, or asks for what cannot be given.
 pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
-    let head = scan(&ask.body, MAX_DEPTH)
-        .map_err(|fault| CallError::local(Local::InvalidRequest, fault.to_string()))?;
+    let head = scanned(&ask)?;
     let model = required_model(&head, &ask.body)?;
     let plan = engine.plan();
     let (route, ready) = plan.route(&model).ok_or_else(|| unknown_route(&model, &plan.names()))?;
@@ -217,11 +219,18 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
         cap,
         checks,
         template: ready.template.clone(),
+        reader: None,
         shape,
         fingerprint,
     };
     contract.rules_have_their_input()?;
     Ok(contract)
+}
+
+/// Where the top-level fields of a request stand.
+pub(crate) fn scanned(ask: &Ask) -> Result<Scanned, CallError> {
+    scan(&ask.body, MAX_DEPTH)
+        .map_err(|fault| CallError::local(Local::InvalidRequest, fault.to_string()))
 }
 
 /// What the caller's headers say of its patience. The names are looked for among the few headers
