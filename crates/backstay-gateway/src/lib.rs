@@ -22,5 +22,6 @@ mod room;
 pub mod server;
 mod stalled;
 mod turn;
+mod workers;
 
 pub use server::{Gateway, Running};

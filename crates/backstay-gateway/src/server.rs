@@ -19,9 +19,9 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -29,12 +29,13 @@ use crate::api;
 use crate::auth::Callers;
 use crate::body::Sent;
 use crate::canned::Worded;
-use crate::config::Server;
+use crate::config::{Runtime, Server};
 use crate::patience::{Patience, REST};
 use crate::respond;
 use crate::room::{ROOM, Room, WAIT};
 use crate::stalled::{STALLED, Unstalled};
 use crate::turn::{Ticket, Ticketed, Turn};
+use crate::workers::Workers;
 
 /// Pause after a failed accept: the process is out of file descriptors, and trying at once again
 /// would only burn the processor.
@@ -44,6 +45,12 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Gateway {
     engine: Engine,
+    house: Arc<House>,
+}
+
+/// What all runtimes of a gateway share.
+#[derive(Debug)]
+struct House {
     callers: Callers,
     server: Server,
     room: Room,
@@ -58,6 +65,16 @@ pub struct Running {
     cut: CancellationToken,
     tasks: TaskTracker,
     gateway: Arc<Gateway>,
+    workers: Option<Arc<Workers>>,
+}
+
+/// Who serves what is accepted, and until when.
+struct Crew {
+    gateway: Arc<Gateway>,
+    workers: Option<Arc<Workers>>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    cut: CancellationToken,
 }
 
 impl Gateway {
@@ -65,7 +82,13 @@ impl Gateway {
     pub fn new(engine: Engine, callers: Callers, server: Server) -> Self {
         // A body of the largest size has to fit.
         let room = Room::new(ROOM.max(server.max_body_bytes.saturating_add(1 << 10)), WAIT);
-        Self { engine, callers, server, room, draining: AtomicBool::new(false) }
+        let house = House { callers, server, room, draining: AtomicBool::new(false) };
+        Self { engine, house: Arc::new(house) }
+    }
+
+    /// The same gateway with connections to providers of its own.
+    pub(crate) fn with_own_connections(&self) -> Self {
+        Self { engine: self.engine.with_own_connections(), house: Arc::clone(&self.house) }
     }
 
     /// The engine.
@@ -75,22 +98,22 @@ impl Gateway {
 
     /// Who is let in.
     pub fn callers(&self) -> &Callers {
-        &self.callers
+        &self.house.callers
     }
 
     /// The largest request body, in bytes.
     pub fn max_body(&self) -> u64 {
-        self.server.max_body_bytes
+        self.house.server.max_body_bytes
     }
 
     /// The memory that request bodies share.
     pub(crate) fn room(&self) -> &Room {
-        &self.room
+        &self.house.room
     }
 
     /// Whether it is shutting down.
     pub fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed)
+        self.house.draining.load(Ordering::Relaxed)
     }
 
     /// Binds the configured address and serves until [`Running::stop`].
@@ -98,24 +121,36 @@ impl Gateway {
     /// # Errors
     /// The address cannot be bound.
     pub async fn start(self) -> std::io::Result<Running> {
-        let listener = TcpListener::bind(self.server.listen).await?;
+        let listener = TcpListener::bind(self.house.server.listen).await?;
         let address = listener.local_addr()?;
+        let workers = match self.house.server.runtime {
+            Runtime::Shared => None,
+            Runtime::PerCore => Some(Workers::start(&self)?),
+        };
         let running = Running {
             address,
             stop: CancellationToken::new(),
             cut: CancellationToken::new(),
             tasks: TaskTracker::new(),
             gateway: Arc::new(self),
+            workers: workers.map(Arc::new),
         };
-        let (stop, cut) = (running.stop.clone(), running.cut.clone());
-        let tasks = running.tasks.clone();
-        let gateway = Arc::clone(&running.gateway);
-        running.tasks.spawn(async move { accept(listener, gateway, tasks, (stop, cut)).await });
+        running.tasks.spawn(accept(listener, running.crew()));
         Ok(running)
     }
 }
 
 impl Running {
+    fn crew(&self) -> Crew {
+        Crew {
+            gateway: Arc::clone(&self.gateway),
+            workers: self.workers.clone(),
+            tasks: self.tasks.clone(),
+            stop: self.stop.clone(),
+            cut: self.cut.clone(),
+        }
+    }
+
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -129,10 +164,10 @@ impl Running {
     /// Stops: at most the configured drain time for calls under way, then cuts what is left.
     /// Returns whether all ended by themselves.
     pub async fn stop(self) -> Drained {
-        self.gateway.draining.store(true, Ordering::Relaxed);
+        self.gateway.house.draining.store(true, Ordering::Relaxed);
         self.stop.cancel();
         self.tasks.close();
-        let drain = self.gateway.server.drain;
+        let drain = self.gateway.house.server.drain;
         let drained = tokio::time::timeout(drain, self.tasks.wait()).await.is_ok();
         self.cut.cancel();
         if !drained {
@@ -160,38 +195,53 @@ pub enum Drained {
     Cut,
 }
 
-async fn accept(
-    listener: TcpListener,
-    gateway: Arc<Gateway>,
-    tasks: TaskTracker,
-    (stop, cut): (CancellationToken, CancellationToken),
-) {
-    let most = usize::try_from(gateway.server.max_connections).unwrap_or(Semaphore::MAX_PERMITS);
+async fn accept(listener: TcpListener, crew: Crew) {
+    let most = crew.gateway.house.server.max_connections;
+    let most = usize::try_from(most).unwrap_or(Semaphore::MAX_PERMITS);
     let places = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
     loop {
         // A cancelled accept loses nothing: the connection stays in the kernel's queue.
         let place = tokio::select! {
-            () = stop.cancelled() => return,
+            () = crew.stop.cancelled() => return,
             place = Arc::clone(&places).acquire_owned() => place,
         };
         let Ok(place) = place else { return };
         let accepted = tokio::select! {
-            () = stop.cancelled() => return,
+            () = crew.stop.cancelled() => return,
             accepted = listener.accept() => accepted,
         };
-        match accepted {
-            Ok((socket, _)) => {
-                let (gateway, stop, cut) = (Arc::clone(&gateway), stop.clone(), cut.clone());
-                tasks.spawn(async move {
-                    connection(socket, gateway, stop, cut).await;
-                    drop(place);
-                });
-            }
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
+        let served = accepted.and_then(|(socket, _)| crew.serve(socket, place));
+        if let Err(error) = served {
+            tracing::warn!(%error, "a connection could not be accepted");
+            tokio::time::sleep(ACCEPT_PAUSE).await;
         }
+    }
+}
+
+impl Crew {
+    /// Serves `socket` on the runtime at hand, or on that of the worker with the fewest.
+    fn serve(&self, socket: TcpStream, place: OwnedSemaphorePermit) -> std::io::Result<()> {
+        let (stop, cut) = (self.stop.clone(), self.cut.clone());
+        let Some(worker) = self.workers.as_ref().and_then(|workers| workers.idlest()) else {
+            let gateway = Arc::clone(&self.gateway);
+            self.tasks.spawn(async move {
+                connection(socket, gateway, stop, cut).await;
+                drop(place);
+            });
+            return Ok(());
+        };
+        // A socket belongs to the runtime that watches it, so it is taken off the one that accepted.
+        let socket = socket.into_std()?;
+        let (gateway, seat) = (worker.gateway(), worker.place());
+        let serve = async move {
+            match TcpStream::from_std(socket) {
+                Ok(socket) => connection(socket, gateway, stop, cut).await,
+                Err(error) => tracing::warn!(%error, "a connection could not be accepted"),
+            }
+            drop((seat, place));
+        };
+        self.tasks.spawn_on(serve, worker.runtime());
+        Ok(())
     }
 }
 
@@ -204,11 +254,11 @@ async fn connection(
 ) {
     // Without it a small answer waits 40 ms for the caller's acknowledgement.
     let _ = socket.set_nodelay(true);
-    let limits = &gateway.server;
+    let limits = &gateway.house.server;
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new())
-        // Only a backstop: the library counts the rest before a head to the head. See `patience`.
-        .header_read_timeout(limits.header_timeout + REST)
+    // The library's own limit counts the rest before a head to the head, and sets a timer for each
+    // request. `patience` has one for each connection.
+    http.header_read_timeout(None)
         .max_buf_size(usize::try_from(limits.max_header_bytes).unwrap_or(64 << 10).max(8_192));
     // Up to 100 the library parses on its stack; more costs an allocation a request.
     if limits.max_headers > 100 {

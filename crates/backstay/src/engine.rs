@@ -20,13 +20,14 @@ use crate::validate::schema::{Schema, SchemaCache};
 #[derive(Clone, Debug)]
 pub struct Engine {
     shared: Arc<Shared>,
+    /// The connections to providers. Clones share them; see [`Engine::with_own_connections`].
+    transport: Arc<Transport>,
 }
 
 #[derive(Debug)]
 struct Shared {
     plan: ArcSwap<Plan>,
     clock: Clock,
-    transport: Transport,
     health: Health,
     schemas: SchemaCache,
     call_log: CallLog,
@@ -73,14 +74,22 @@ impl Engine {
             shared: Arc::new(Shared {
                 plan: ArcSwap::from_pointee(plan),
                 clock: Clock::start(),
-                transport: Transport::new(),
                 health: Health::default(),
                 schemas: SchemaCache::default(),
                 call_log,
                 metrics: Metrics::new(),
                 seats: Arc::default(),
             }),
+            transport: Arc::new(Transport::new()),
         })
+    }
+
+    /// The same engine, with the same policy, health, log and counts, and with connections of its
+    /// own: for a runtime of one thread. A connection is driven by the runtime it was opened on, so
+    /// one that is shared by two of them wakes a thread for each request.
+    #[must_use]
+    pub fn with_own_connections(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), transport: Arc::new(Transport::new()) }
     }
 
     /// Puts another policy in force. Calls under way keep theirs; the health of targets is kept by
@@ -110,7 +119,7 @@ impl Engine {
 
     /// The connections to providers.
     pub fn transport(&self) -> &Transport {
-        &self.shared.transport
+        &self.transport
     }
 
     /// The call log.

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::words::{
-    AuthWord, CapWord, Day, DialectWord, KeyText, Length, RefusalWord, SemanticWord, StreamWord,
-    StructuredWord, TemplateText, Tier, UpstreamWord,
+    AuthWord, CapWord, Day, DialectWord, KeyText, Length, RefusalWord, RuntimeWord, SemanticWord,
+    StreamWord, StructuredWord, TemplateText, Tier, UpstreamWord,
 };
 
 /// The configuration of Backstay.
@@ -58,6 +58,11 @@ pub(super) struct ServerTable {
     /// path ending in `.sqlite` or `.db` (relative to this file), `"memory"` (lost at the end) or
     /// `"off"`.
     pub(super) call_log: String,
+    /// How the work is spread over threads. `"per_core"`: one runtime a core; a connection goes to
+    /// the core that has the fewest and stays there, with connections to providers of its own.
+    /// Cheapest for each request. `"shared"`: one runtime for all cores; idle threads take work from
+    /// busy ones, and all share one set of connections to each provider.
+    pub(super) runtime: RuntimeWord,
 }
 
 impl Default for ServerTable {
@@ -72,6 +77,7 @@ impl Default for ServerTable {
             header_timeout: Length::seconds(10),
             drain: Length::seconds(30),
             call_log: "sqlite".into(),
+            runtime: RuntimeWord::PerCore,
         }
     }
 }

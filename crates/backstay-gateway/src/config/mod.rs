@@ -70,6 +70,17 @@ pub struct Server {
     pub drain: Duration,
     /// Where calls are written down.
     pub call_log: CallLog,
+    /// How the work is spread over threads.
+    pub runtime: Runtime,
+}
+
+/// How the gateway's work is spread over threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runtime {
+    /// One runtime for all cores; idle threads take work from busy ones.
+    Shared,
+    /// One runtime a core, with connections to providers of its own.
+    PerCore,
 }
 
 /// Where calls are written down.

@@ -7,6 +7,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::Runtime;
+
 /// A length of time, written as a whole number and `ms`, `s`, `m` or `h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Length(pub(super) Duration);
@@ -117,6 +119,25 @@ pub(super) enum UpstreamWord {
     Stream,
     /// As the caller asked.
     AsAsked,
+}
+
+/// How the work is spread over threads.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RuntimeWord {
+    /// One runtime a core.
+    PerCore,
+    /// One runtime for all cores.
+    Shared,
+}
+
+impl RuntimeWord {
+    pub(super) fn runtime(self) -> Runtime {
+        match self {
+            Self::PerCore => Runtime::PerCore,
+            Self::Shared => Runtime::Shared,
+        }
+    }
 }
 
 /// How a streamed call is handed on.

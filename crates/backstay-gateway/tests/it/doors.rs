@@ -19,6 +19,21 @@ const OPENAI: Dialect = Dialect::OpenaiChat;
 const VERSION: (&str, &str) = ("anthropic-version", "2023-06-01");
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_runtime_for_all_cores_answers_as_one_a_core_does() {
+    for runtime in ["shared", "per_core"] {
+        let world = Setup::new()
+            .server(&format!("runtime = \"{runtime}\""))
+            .alone("bare", "openai", &["healthy"], ROUTE)
+            .start()
+            .await;
+        let seen = world.ask(OPENAI, &request(OPENAI, "bare", HELLO)).await;
+        assert_eq!(seen.status, 200, "{runtime}");
+        assert_eq!(world.mock.log().len(), 1, "{runtime}");
+        assert_eq!(world.running.stop().await, Drained::Whole, "{runtime}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_let_callers_in_by_both_schemes_and_never_go_upstream() {
     let world = Setup::new()
         .tables("[keys.app]\ntoken = \"caller-s3cret\"\ntenant = \"support\"")

@@ -30,7 +30,7 @@ use crate::contract::{Contract, Wants};
 use crate::engine::Engine;
 use crate::policy::StreamMode;
 use crate::route::{Armed, Shot};
-use adapter::Form;
+use adapter::{Form, Outgoing};
 use stream::{Opened, StreamTimers};
 use transport::{Incoming, SendFault};
 
@@ -134,7 +134,7 @@ async fn one(
 ) -> Result<Got, Failure> {
     // As configured, not as cut: it names the pool. The attempt's own limits bound the wait.
     let connect = contract.route.timeouts.connect;
-    let response = send(engine, &seen.armed, timers, connect).await?;
+    let response = send(engine, &mut seen.armed, timers, connect).await?;
     let (parts, body) = response.into_parts();
     let head = Head { status: parts.status.as_u16(), headers: parts.headers };
     seen.status = Some(head.status);
@@ -158,7 +158,7 @@ async fn one(
 /// or the total otherwise.
 async fn send(
     engine: &Engine,
-    armed: &Armed,
+    armed: &mut Armed,
     timers: StreamTimers,
     connect: Duration,
 ) -> Result<Response<Incoming>, Failure> {
@@ -168,7 +168,7 @@ async fn send(
         }
         Form::Stream | Form::Plain => (timers.total, Fault::TotalTimeout),
     };
-    let sending = engine.transport().send(request(armed), connect);
+    let sending = engine.transport().send(request(&mut armed.request), connect);
     match timeout_at(timers.sent + limit, sending).await {
         Ok(Ok(response)) => Ok(response),
         Ok(Err(fault @ SendFault::Connect { .. })) => {
@@ -181,11 +181,12 @@ async fn send(
     }
 }
 
-fn request(armed: &Armed) -> Request<Full<Bytes>> {
-    let mut request = Request::new(Full::new(armed.request.body.clone()));
+/// Takes what is sent out of `outgoing`: it is sent once.
+fn request(outgoing: &mut Outgoing) -> Request<Full<Bytes>> {
+    let mut request = Request::new(Full::new(std::mem::take(&mut outgoing.body)));
     *request.method_mut() = Method::POST;
-    *request.uri_mut() = armed.request.uri.clone();
-    *request.headers_mut() = armed.request.headers.clone();
+    *request.uri_mut() = std::mem::take(&mut outgoing.uri);
+    *request.headers_mut() = std::mem::take(&mut outgoing.headers);
     request
 }
 

@@ -107,8 +107,9 @@ impl Transport {
         connect: Duration,
     ) -> Result<Response<Incoming>, SendFault> {
         let pool = self.pool(connect);
-        let host = request.uri().authority().map(ToString::to_string).unwrap_or_default();
+        let authority = request.uri().authority().cloned();
         pool.request(request).await.map_err(|error| {
+            let host = authority.map(|authority| authority.to_string()).unwrap_or_default();
             let cause = innermost(&error);
             if error.is_connect() {
                 return SendFault::Connect { host, cause };

@@ -212,7 +212,7 @@ impl Call {
             attempts: 0,
             usage: Usage::default(),
             at_least: false,
-            trail: Trail::default(),
+            trail: Trail::with_room(),
             end: None,
             last: None,
             seen: LastSeen::default(),
@@ -273,8 +273,8 @@ impl Call {
     }
 
     /// The target's name, or `none`.
-    fn target_id(&self) -> Arc<str> {
-        self.stop().map_or_else(|| "none".into(), |stop| stop.target.id.as_str().into())
+    fn target_id(&self) -> &str {
+        self.stop().map_or("none", |stop| stop.target.id.as_str())
     }
 }
 

@@ -97,7 +97,12 @@ impl Call {
         let target = seen.armed.target.id.as_str();
         let failure = seen.result.as_ref().err();
         let metrics = self.engine.metrics();
-        metrics.attempted(target, failure.map_or("", |failure| failure.fault.code()));
+        match (failure, self.stops.get(seen.armed.index)) {
+            (None, Some(stop)) => stop.health.meter(metrics, target).replied(),
+            (Some(_), _) | (None, None) => {
+                metrics.attempted(target, failure.map_or("", |failure| failure.fault.code()));
+            }
+        }
         if let Some(first) = seen.first_token {
             metrics.first_token(target, first);
         }
@@ -133,7 +138,7 @@ impl Call {
             let target = self.target_id();
             let found = reply.unknown.join(", ");
             tracing::warn!(%target, %found, "a reply held elements not known here");
-            self.engine.metrics().unknown(&target, reply.unknown.len() as u64);
+            self.engine.metrics().unknown(target, reply.unknown.len() as u64);
         }
     }
 
@@ -141,9 +146,10 @@ impl Call {
         self.at_least |= usage.input.is_none() || usage.output.is_none();
         self.learn(usage.input);
         self.usage = self.usage.plus(usage);
-        let target = self.target_id();
         let (input, output) = (usage.input.unwrap_or(0), usage.output.unwrap_or(0));
-        self.engine.metrics().tokens(&target, input, output);
+        if let Some(stop) = self.stop() {
+            stop.health.meter(self.engine.metrics(), &stop.target.id).tokens(input, output);
+        }
     }
 
     /// Learns from a reported prompt size. A re-asked prompt is longer than the body it began as.
@@ -169,9 +175,9 @@ impl Call {
         self.seen.validation = status;
         let target = self.target_id();
         if let Some(unfit) = unfit.filter(|unfit| unfit.fault == Fault::UnknownFinish) {
-            self.unknown_finish(&target, &unfit.errors.join("; "));
+            self.unknown_finish(target, &unfit.errors.join("; "));
         }
-        self.engine.metrics().judged(&self.contract.route.name, &target, status);
+        self.engine.metrics().judged(&self.contract.route.name, target, status);
         let errors = unfit.map(logged).unwrap_or_default();
         self.tell(Step::Judged { verdict: status.into(), errors });
     }

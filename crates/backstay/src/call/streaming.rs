@@ -27,7 +27,7 @@ impl Call {
         let now = self.engine.now();
         let target = self.target_id();
         if let Some(transition) = held.settle(verdict, now) {
-            self.turned(&target, transition);
+            self.turned(target, transition);
         }
     }
 
@@ -36,7 +36,7 @@ impl Call {
         if count > 0 {
             let target = self.target_id();
             tracing::warn!(%target, count, "a stream held elements not known here");
-            self.engine.metrics().unknown(&target, count);
+            self.engine.metrics().unknown(target, count);
         }
     }
 

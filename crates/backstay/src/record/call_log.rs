@@ -114,7 +114,7 @@ impl CallLog {
                 true
             }
             #[cfg(feature = "sqlite")]
-            Place::Sqlite(writer) => writer.put(row),
+            Place::Sqlite(writer) => writer.put(&row),
         };
         if !kept {
             self.dropped.fetch_add(1, Ordering::Relaxed);

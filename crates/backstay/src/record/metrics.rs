@@ -78,6 +78,28 @@ fn seconds() -> Histogram {
     Histogram::new(SECONDS)
 }
 
+/// What an uneventful call counts at its target, found once and kept: looking a counter up by its
+/// labels costs more than counting.
+#[derive(Debug)]
+pub struct TargetMeter {
+    replies: Counter,
+    input: Counter,
+    output: Counter,
+}
+
+impl TargetMeter {
+    /// An attempt ended with a reply worth judging.
+    pub fn replied(&self) {
+        self.replies.inc();
+    }
+
+    /// The provider reported tokens.
+    pub fn tokens(&self, input: u64, output: u64) {
+        self.input.inc_by(input);
+        self.output.inc_by(output);
+    }
+}
+
 /// The label of a target: its name, but `provider/*` where a caller named the model.
 fn label(target: &str) -> String {
     match target.split_once('/') {
@@ -165,7 +187,22 @@ impl Metrics {
         self.calls.get_or_create(&labels).inc();
     }
 
-    /// An attempt ended. `fault` is empty for a reply worth judging.
+    /// The counters of `target`; those of `provider/*` are shared.
+    pub fn target(&self, target: &str) -> TargetMeter {
+        let target = label(target);
+        let tokens = |direction| {
+            let labels = TokenLabels { target: target.clone(), direction };
+            self.tokens.get_or_create(&labels).clone()
+        };
+        let replies = AttemptLabels { target: target.clone(), fault: "" };
+        TargetMeter {
+            replies: self.attempts.get_or_create(&replies).clone(),
+            input: tokens("input"),
+            output: tokens("output"),
+        }
+    }
+
+    /// An attempt ended with `fault`.
     pub fn attempted(&self, target: &str, fault: &'static str) {
         self.attempts.get_or_create(&AttemptLabels { target: label(target), fault }).inc();
     }
@@ -180,14 +217,6 @@ impl Metrics {
     pub fn judged(&self, route: &str, target: &str, status: &'static str) {
         let labels = VerdictLabels { route: route.into(), target: label(target), status };
         self.verdicts.get_or_create(&labels).inc();
-    }
-
-    /// A provider reported tokens.
-    pub fn tokens(&self, target: &str, input: u64, output: u64) {
-        for (direction, count) in [("input", input), ("output", output)] {
-            let labels = TokenLabels { target: label(target), direction };
-            self.tokens.get_or_create(&labels).inc_by(count);
-        }
     }
 
     /// A reply held `count` elements not known here.

@@ -11,6 +11,6 @@ pub mod store;
 pub mod trail;
 
 pub use call_log::{CallLog, Row};
-pub use metrics::Metrics;
+pub use metrics::{Metrics, TargetMeter};
 pub use receipt::{Outcome, Receipt};
 pub use trail::{Note, Step, Trail, Word};

@@ -129,6 +129,11 @@ pub enum Step {
 }
 
 impl Trail {
+    /// An empty trail with room for an uneventful call's steps.
+    pub fn with_room() -> Self {
+        Self { notes: Vec::with_capacity(5) }
+    }
+
     /// Adds a step taken `at` after the call's arrival. Waits for one and the same thing are one
     /// step: a busy target is looked at many times a second.
     pub fn add(&mut self, at: Duration, step: Step) {

@@ -19,6 +19,7 @@ use parking_lot::{Mutex, RwLock};
 use super::guard::Held;
 use crate::clock::ThreadDice;
 use crate::policy::Target;
+use crate::record::{Metrics, TargetMeter};
 
 /// Most targets remembered. Only a caller's own model names (`model = "*"`, `provider/model`) can
 /// make new ones, so the number must be bounded.
@@ -48,6 +49,8 @@ pub(crate) struct TargetHealth {
     keys: AtomicUsize,
     /// Where its calls go, once that was put together.
     pub(crate) address: OnceLock<Uri>,
+    /// Its counters, once they were looked up.
+    meter: OnceLock<TargetMeter>,
 }
 
 #[derive(Debug)]
@@ -109,6 +112,7 @@ impl TargetHealth {
             reported: AtomicUsize::new(0),
             keys: AtomicUsize::new(0),
             address: OnceLock::new(),
+            meter: OnceLock::new(),
         }
     }
 
@@ -136,6 +140,11 @@ impl TargetHealth {
             in_flight: state.places.in_flight,
             has_room: state.places.has_room(),
         }
+    }
+
+    /// Its counters. `id` is its name.
+    pub(crate) fn meter(&self, metrics: &Metrics, id: &str) -> &TargetMeter {
+        self.meter.get_or_init(|| metrics.target(id))
     }
 
     /// What is known of its speed.

@@ -26,6 +26,7 @@ impl Loading<'_> {
             header_timeout: table.header_timeout.0,
             drain: table.drain.0,
             call_log,
+            runtime: table.runtime.runtime(),
         })
     }
 

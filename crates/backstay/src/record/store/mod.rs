@@ -4,6 +4,8 @@
 mod brief;
 pub mod memory;
 #[cfg(feature = "sqlite")]
+mod packed;
+#[cfg(feature = "sqlite")]
 pub mod sqlite;
 
 /// A store that cannot be opened, read or written.

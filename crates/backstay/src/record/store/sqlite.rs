@@ -1,28 +1,33 @@
 //! The call log in one SQLite file that anyone can open with `sqlite3`.
 //!
-//! One thread owns the writing connection and takes rows from a bounded queue, many in one
+//! One thread owns the writing connection and takes rows from a bounded buffer, many in one
 //! transaction. Readers open their own connection; WAL lets them read beside the writer.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use parking_lot::{Condvar, Mutex};
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
+use super::packed::{COLUMNS, Field, Packed};
 use super::{StoreFault, brief};
 use crate::record::{Row, Trail, Word};
 
-/// Rows waiting for the writer. At 2 kB a row, 16 MB.
-const MAX_QUEUED: usize = 8_192;
+/// Rows waiting for the writer.
+const MAX_WAITING: usize = 8_192;
 
-/// Rows in one transaction: a page is then written once for many rows, not once a row.
-const BATCH: usize = 1_024;
+/// Bytes waiting for the writer: 2 kB for each of as many rows. Usual ones have 400 bytes.
+const MAX_WAITING_BYTES: usize = 16 << 20;
 
-/// How long the writer gathers rows: what a crash of the process may lose at most.
+/// Bytes of memory the writer keeps between two batches.
+const KEPT: usize = 1 << 20;
+
+/// How long the writer gathers rows: what a crash of the process may lose at most. All rows of the
+/// time are one transaction, so a page is written once for many rows, not once a row.
 const GATHER: Duration = Duration::from_millis(20);
 
 /// Rows kept; the oldest go first. At 2 kB a row, 2 GB.
@@ -31,14 +36,8 @@ const MAX_ROWS: i64 = 1_000_000;
 /// Rows written between two removals of old ones.
 const PRUNE: u64 = 10_000;
 
-/// Longest wait for a place in the queue, and then for all before it to be written.
-const FLUSH: Duration = Duration::from_secs(5);
-
-/// Pause before a full queue is tried again.
-const FULL: Duration = Duration::from_millis(5);
-
-/// How often, before a flush gives up.
-const TRIES: u128 = FLUSH.as_millis() / FULL.as_millis();
+/// Longest wait for what is in the buffer to be written.
+const FLUSH: Duration = Duration::from_secs(10);
 
 const SCHEMA: &str = "
 CREATE TABLE IF NOT EXISTS calls (
@@ -57,27 +56,35 @@ CREATE TABLE IF NOT EXISTS calls (
 );
 ";
 
-const INSERT: &str = "INSERT OR REPLACE INTO calls (call_id, at_ms, route, model, dialect, \
-    streamed, caller, tenant, fingerprint, prompt_version, outcome, code, target, tier, attempts, \
-    provider_request_id, finish, validation, latency_ms, first_token_ms, input_tokens, \
-    output_tokens, at_least, trail) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
-    ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)";
-
 const FIND: &str = "SELECT * FROM calls WHERE call_id >= ?1 AND call_id < ?1 || 'z' \
     ORDER BY at_ms DESC LIMIT 1";
 
 /// The writing side of the log.
 #[derive(Debug)]
 pub struct Writer {
-    queue: Mutex<Option<SyncSender<Order>>>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-    lost: Arc<AtomicU64>,
+    desk: Arc<Desk>,
+    thread: Option<JoinHandle<()>>,
     path: PathBuf,
 }
 
-enum Order {
-    Keep(Box<Row>),
-    Flush(SyncSender<()>),
+/// Where calls leave their rows and the thread takes them.
+#[derive(Debug, Default)]
+struct Desk {
+    waiting: Mutex<Waiting>,
+    /// A first row has come.
+    came: Condvar,
+    /// Somebody waits for the writer, or it is to end.
+    urgent: Condvar,
+    /// Rows taken and not written.
+    lost: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    rows: Packed,
+    /// Who waits for all rows before it to be written.
+    flushes: Vec<SyncSender<()>>,
+    ended: bool,
 }
 
 impl Writer {
@@ -98,58 +105,49 @@ impl Writer {
         connection.execute_batch(SCHEMA).map_err(fault)?;
         let newest = "SELECT coalesce(max(seq), 0) FROM calls";
         let newest: i64 = connection.query_row(newest, [], |row| row.get(0)).map_err(fault)?;
-        let (queue, orders) = sync_channel(MAX_QUEUED);
-        let lost = Arc::<AtomicU64>::default();
+        let desk = Arc::<Desk>::default();
         let writing = Writing {
             connection,
             newest: u64::try_from(newest).unwrap_or_default(),
-            lost: Arc::clone(&lost),
+            desk: Arc::clone(&desk),
         };
         let thread = std::thread::Builder::new()
             .name("call-log".into())
-            .spawn(move || writing.all(&orders))
+            .spawn(move || writing.all())
             .map_err(|cause| StoreFault {
                 place: path.display().to_string(),
                 doing: "written",
                 cause: cause.to_string(),
             })?;
-        Ok(Self {
-            queue: Mutex::new(Some(queue)),
-            thread: Mutex::new(Some(thread)),
-            lost,
-            path: path.to_owned(),
-        })
+        Ok(Self { desk, thread: Some(thread), path: path.to_owned() })
     }
 
-    /// Queues `row`. False when the queue is full or the writer is gone.
-    pub fn put(&self, row: Row) -> bool {
-        let queue = self.queue.lock();
-        queue.as_ref().is_some_and(|queue| queue.try_send(Order::Keep(Box::new(row))).is_ok())
+    /// Leaves `row` for the thread. False when too many wait.
+    pub fn put(&self, row: &Row) -> bool {
+        let packed = Packed::of(row);
+        let mut waiting = self.desk.waiting.lock();
+        let bytes = waiting.rows.bytes() + packed.bytes();
+        if waiting.rows.rows() >= MAX_WAITING || bytes > MAX_WAITING_BYTES {
+            return false;
+        }
+        waiting.rows.append(&packed);
+        drop(waiting);
+        self.desk.came.notify_one();
+        true
     }
 
     /// Rows taken and then lost because the file could not be written, since the start.
     pub fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
+        self.desk.lost.load(Ordering::Relaxed)
     }
 
-    /// Waits, at most ten seconds, until everything queued is written. Rows go on being taken
+    /// Waits, at most ten seconds, until everything left before is written. Rows go on being taken
     /// meanwhile.
     pub fn flush(&self) {
-        // A sender of its own: `put` must not wait for the lock behind a full queue.
-        let Some(queue) = self.queue.lock().clone() else { return };
         let (done, wait) = sync_channel(1);
-        let mut order = Order::Flush(done);
-        for _ in 0..TRIES {
-            match queue.try_send(order) {
-                Ok(()) => {
-                    let _ = wait.recv_timeout(FLUSH);
-                    return;
-                }
-                Err(TrySendError::Full(back)) => order = back,
-                Err(TrySendError::Disconnected(_)) => return,
-            }
-            std::thread::sleep(FULL);
-        }
+        self.desk.waiting.lock().flushes.push(done);
+        self.desk.hurry();
+        let _ = wait.recv_timeout(FLUSH);
     }
 
     /// The newest row whose id begins with `id`.
@@ -164,8 +162,9 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        drop(self.queue.lock().take());
-        if let Some(thread) = self.thread.lock().take() {
+        self.desk.waiting.lock().ended = true;
+        self.desk.hurry();
+        if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
@@ -207,30 +206,63 @@ fn reading<T>(
     })
 }
 
+impl Desk {
+    fn hurry(&self) {
+        self.came.notify_one();
+        self.urgent.notify_one();
+    }
+
+    /// Takes what is there after a moment's wait, into `rows`; at once when somebody waits for it.
+    /// `None`: the end, and nothing is there.
+    fn take(&self, rows: &mut Packed) -> Option<Vec<SyncSender<()>>> {
+        rows.clear();
+        let mut waiting = self.waiting.lock();
+        self.came.wait_while(&mut waiting, |waiting| waiting.is_idle() && !waiting.ended);
+        self.urgent.wait_while_for(&mut waiting, |waiting| !waiting.is_urgent(), GATHER);
+        if waiting.is_idle() {
+            return None;
+        }
+        std::mem::swap(rows, &mut waiting.rows);
+        Some(std::mem::take(&mut waiting.flushes))
+    }
+}
+
+impl Waiting {
+    fn is_idle(&self) -> bool {
+        self.rows.rows() == 0 && self.flushes.is_empty()
+    }
+
+    fn is_urgent(&self) -> bool {
+        self.ended || !self.flushes.is_empty()
+    }
+}
+
 /// The thread's side.
 struct Writing {
     connection: Connection,
     /// The number of the newest row, also of those written before the start.
     newest: u64,
-    lost: Arc<AtomicU64>,
+    desk: Arc<Desk>,
 }
 
 impl Writing {
-    fn all(mut self, orders: &Receiver<Order>) {
-        while let Ok(first) = orders.recv() {
-            let batch = gather(first, orders);
-            let rows = batch.iter().filter(|order| matches!(order, Order::Keep(_))).count() as u64;
-            match write_batch(&mut self.connection, &batch) {
-                Ok(()) => self.written(rows),
+    fn all(mut self) {
+        let insert = insert();
+        let mut rows = Packed::default();
+        while let Some(flushes) = self.desk.take(&mut rows) {
+            let count = rows.rows() as u64;
+            match write(&mut self.connection, &insert, &rows) {
+                Ok(()) => self.written(count),
                 Err(cause) => {
-                    self.lost.fetch_add(rows, Ordering::Relaxed);
-                    tracing::error!(%cause, rows, "call log rows lost");
+                    self.desk.lost.fetch_add(count, Ordering::Relaxed);
+                    tracing::error!(%cause, rows = count, "call log rows lost");
                 }
             }
-            for order in batch {
-                if let Order::Flush(done) = order {
-                    let _ = done.try_send(());
-                }
+            if rows.bytes() > KEPT {
+                rows = Packed::default();
+            }
+            for done in flushes {
+                let _ = done.try_send(());
             }
         }
     }
@@ -244,53 +276,30 @@ impl Writing {
     }
 }
 
-/// What is there after a moment's wait, at most [`BATCH`]; at once when somebody waits for it.
-fn gather(first: Order, orders: &Receiver<Order>) -> Vec<Order> {
-    if matches!(first, Order::Keep(_)) {
-        std::thread::sleep(GATHER);
-    }
-    let mut batch = vec![first];
-    while batch.len() < BATCH {
-        let Ok(order) = orders.try_recv() else { break };
-        batch.push(order);
-    }
-    batch
+/// The statement that writes one row.
+fn insert() -> String {
+    let places = vec!["?"; COLUMNS.len()].join(", ");
+    format!("INSERT OR REPLACE INTO calls ({}) VALUES ({places})", COLUMNS.join(", "))
 }
 
-fn write_batch(connection: &mut Connection, batch: &[Order]) -> rusqlite::Result<()> {
+fn write(connection: &mut Connection, insert: &str, rows: &Packed) -> rusqlite::Result<()> {
+    if rows.rows() == 0 {
+        return Ok(());
+    }
     let transaction = connection.transaction()?;
     {
-        let mut insert = transaction.prepare_cached(INSERT)?;
-        for order in batch {
-            let Order::Keep(row) = order else { continue };
-            let trail = brief::write(row);
-            let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-            insert.execute(params![
-                row.call_id,
-                number(row.at_ms),
-                row.route,
-                row.model,
-                row.dialect,
-                row.streamed,
-                row.caller,
-                row.tenant,
-                row.fingerprint,
-                row.prompt_version,
-                row.outcome,
-                row.code,
-                row.target,
-                row.tier,
-                row.attempts,
-                row.provider_request_id,
-                row.finish,
-                row.validation,
-                row.latency_ms,
-                row.first_token_ms,
-                number(row.input_tokens),
-                number(row.output_tokens),
-                row.at_least,
-                trail,
-            ])?;
+        let mut insert = transaction.prepare_cached(insert)?;
+        let mut fields = rows.fields();
+        for _ in 0..rows.rows() {
+            for column in 1..=COLUMNS.len() {
+                match fields.next() {
+                    Some(Field::Whole(number)) => insert.raw_bind_parameter(column, number)?,
+                    Some(Field::Real(number)) => insert.raw_bind_parameter(column, number)?,
+                    Some(Field::Text(text)) => insert.raw_bind_parameter(column, text)?,
+                    None => insert.raw_bind_parameter(column, "")?,
+                }
+            }
+            insert.raw_execute()?;
         }
     }
     transaction.commit()
@@ -363,7 +372,7 @@ mod tests {
             input_tokens: u64::MAX,
             ..Row::default()
         };
-        assert!(writer.put(row));
+        assert!(writer.put(&row));
         let found = writer.find("0197").unwrap().unwrap();
         assert_eq!((found.call_id.as_str(), found.at_ms), ("0197-aa", 7));
         assert_eq!(found.input_tokens, i64::MAX as u64, "clamped, not wrapped");
@@ -383,7 +392,7 @@ mod tests {
         let writer = Writer::open(&path).unwrap();
         Connection::open(&path).unwrap().execute_batch("DROP TABLE calls").unwrap();
         for id in ["a", "b", "c"] {
-            assert!(writer.put(row(id)));
+            assert!(writer.put(&row(id)));
         }
         writer.flush();
         assert_eq!(writer.lost(), 3);
@@ -395,12 +404,12 @@ mod tests {
     fn old_rows_go_also_when_the_process_was_restarted_in_between() {
         let path = place("pruned.sqlite");
         let writer = Writer::open(&path).unwrap();
-        assert!(writer.put(row("old")) && writer.put(row("new")));
+        assert!(writer.put(&row("old")) && writer.put(&row("new")));
         drop(writer);
         let update = "UPDATE calls SET seq = 1019999 WHERE call_id = 'new'";
         Connection::open(&path).unwrap().execute(update, []).unwrap();
         let writer = Writer::open(&path).unwrap();
-        assert!(writer.put(row("newest")));
+        assert!(writer.put(&row("newest")));
         assert!(writer.find("old").unwrap().is_none(), "over a million rows behind");
         assert!(writer.find("newest").unwrap().is_some());
         drop(writer);
@@ -414,15 +423,15 @@ mod tests {
         let blocker = Connection::open(&path).unwrap();
         blocker.execute_batch("BEGIN IMMEDIATE").unwrap();
         // The writer holds a batch and waits for the file; the queue behind it fills up.
-        while writer.put(row("x")) {}
+        while writer.put(&row("x")) {}
         std::thread::sleep(super::GATHER * 3);
-        while writer.put(row("x")) {}
+        while writer.put(&row("x")) {}
         std::thread::scope(|scope| {
             let flush = scope.spawn(|| writer.flush());
             std::thread::sleep(super::GATHER * 3);
             let (done, put) = channel();
             let writer = &writer;
-            scope.spawn(move || done.send(writer.put(row("y"))));
+            scope.spawn(move || done.send(writer.put(&row("y"))));
             assert!(put.recv_timeout(Duration::from_millis(500)).is_ok(), "it waits");
             assert!(!flush.is_finished());
             blocker.execute_batch("COMMIT").unwrap();
