@@ -17,6 +17,7 @@ mod tree;
 mod wording;
 mod words;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -46,6 +47,8 @@ pub struct Settings {
     pub keys: Vec<CallerKey>,
     /// What the engine goes by.
     pub policy: Policy,
+    /// The file of each route's schema, by the route's name.
+    pub schema_files: BTreeMap<String, PathBuf>,
     /// What is doubtful but can be used, in the order of the file.
     pub warnings: Vec<Problem>,
 }

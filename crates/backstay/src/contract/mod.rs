@@ -8,6 +8,7 @@ mod ask;
 mod budget;
 mod cap;
 mod fingerprint;
+pub mod lint;
 pub mod shape;
 
 use std::borrow::Cow;

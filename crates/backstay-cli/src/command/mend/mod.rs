@@ -3,7 +3,6 @@
 mod kinds;
 mod minify;
 mod report;
-mod source;
 mod view;
 
 use std::io::IsTerminal as _;
@@ -15,8 +14,8 @@ use clap::{Args, ValueEnum};
 use jsonmend::{Kind, KindSet, Mender, Outcome, Policy, Refusal, Status};
 
 use crate::print;
+use crate::source::{self, Unread};
 use report::Wrong;
-use source::Unread;
 
 /// The exit code of bad arguments, as in BSD's sysexits.
 pub(crate) const BAD_USE: u8 = 64;

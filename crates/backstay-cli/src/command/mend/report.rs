@@ -127,7 +127,11 @@ fn refused(refusal: &Refusal) -> String {
 
 /// Where the value breaks the schema; empty if it fits.
 pub(super) fn misfits(schema: &Schema, root: Node<'_>) -> Vec<Wrong> {
-    let Err(unfit) = schema.check(&root.to_value()) else { return Vec::new() };
-    let wrong = |message| Wrong { code: "schema", path: String::new(), message };
-    unfit.errors.into_iter().map(wrong).collect()
+    let Err(unfit) = schema.check_node(root) else { return Vec::new() };
+    let wrong = |path, message| Wrong { code: "schema", path, message };
+    let untold = unfit.errors.into_iter().skip(unfit.violations.len());
+    let told = unfit.violations.into_iter();
+    told.map(|one| wrong(one.pointer.unwrap_or_default(), one.message))
+        .chain(untold.map(|message| wrong(String::new(), message)))
+        .collect()
 }

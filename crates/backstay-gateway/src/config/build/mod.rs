@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use backstay::policy::{Policy, Provider, Target};
 
-use super::file::File;
+use super::file::{File, RouteTable};
 use super::nearest::nearest;
 use super::problem::{Problem, Severity};
 use super::tree::{MAX_TOLD, Tree};
@@ -57,17 +57,21 @@ impl<'a> Loading<'a> {
         let server = self.server(&file.server, &file.keys);
         let providers = self.providers(file);
         let targets = self.targets(file, &providers);
-        let routes = self.routes(file, &targets);
+        let built = self.routes(file, &targets);
         if self.problems.iter().all(|problem| problem.severity == Severity::Warning) {
             self.lint_unused(file);
             self.lint_pairs(file);
         }
+        let schema_of = |table: &RouteTable| Some(self.folder.join(table.schema.as_ref()?));
+        let routes = file.routes.iter();
+        let schema_files =
+            routes.filter_map(|(name, table)| Some((name.clone(), schema_of(table)?))).collect();
         let wrong = self.problems.iter().any(|problem| problem.severity == Severity::Error);
         let told = self.tree.told(self.problems);
         match server {
             Some(server) if !wrong => {
-                let policy = Policy { providers, targets, routes };
-                Ok(Settings { server, keys, policy, warnings: told })
+                let policy = Policy { providers, targets, routes: built };
+                Ok(Settings { server, keys, policy, schema_files, warnings: told })
             }
             _ => Err(told),
         }

@@ -1,4 +1,4 @@
-//! Reads the reply and the schema, with a bound on both.
+//! Reads replies and schemas from files, with a bound on both.
 
 use std::fmt;
 use std::fs::File;
@@ -11,13 +11,20 @@ use serde_json::Value;
 use crate::print;
 
 /// The largest schema file, in bytes: providers refuse far smaller ones.
-pub(crate) const MAX_SCHEMA: usize = 1 << 20;
+const MAX_SCHEMA: usize = 1 << 20;
 
 /// A file that cannot be read, or not as what it should be.
 #[derive(Debug)]
 pub(crate) struct Unread {
     file: String,
     why: String,
+}
+
+impl Unread {
+    /// `file` and why it is of no use.
+    pub(crate) fn new(file: &str, why: String) -> Self {
+        Self { file: file.to_owned(), why }
+    }
 }
 
 impl fmt::Display for Unread {
@@ -28,7 +35,7 @@ impl fmt::Display for Unread {
 
 /// The bytes of the reply: of `file`, or of standard input. One byte more than `most` at most, so
 /// that a reply that is too long can be told from one that is not.
-pub(super) fn reply(file: Option<&Path>, most: usize) -> Result<Vec<u8>, Unread> {
+pub(crate) fn reply(file: Option<&Path>, most: usize) -> Result<Vec<u8>, Unread> {
     if let Some(path) = file.filter(|path| *path != Path::new("-")) {
         return at_most(File::open(path), &path.display().to_string(), most);
     }
@@ -39,17 +46,33 @@ pub(super) fn reply(file: Option<&Path>, most: usize) -> Result<Vec<u8>, Unread>
     at_most(Ok(stdin.lock()), "standard input", most)
 }
 
+/// A schema's file.
+#[derive(Debug)]
+pub(crate) struct SchemaFile {
+    /// The file, as it was named.
+    pub(crate) name: String,
+    pub(crate) text: String,
+    pub(crate) value: Value,
+}
+
 /// The schema in a file, compiled.
-pub(super) fn schema(path: &Path) -> Result<Schema, Unread> {
+pub(crate) fn schema(path: &Path) -> Result<Schema, Unread> {
+    let file = schema_file(path)?;
+    Schema::compile(&file.value).map_err(|fault| Unread { file: file.name, why: fault.to_string() })
+}
+
+/// The schema in a file, which is JSON and may be no schema.
+pub(crate) fn schema_file(path: &Path) -> Result<SchemaFile, Unread> {
     let text = schema_text(path)?;
-    let unread = |why: String| Unread { file: path.display().to_string(), why };
-    let source: Value =
-        serde_json::from_str(&text).map_err(|error| unread(format!("it is not JSON: {error}")))?;
-    Schema::compile(&source).map_err(|fault| unread(fault.to_string()))
+    let name = path.display().to_string();
+    match serde_json::from_str(&text) {
+        Ok(value) => Ok(SchemaFile { name, text, value }),
+        Err(error) => Err(Unread { file: name, why: format!("it is not JSON: {error}") }),
+    }
 }
 
 /// The text of a schema's file.
-pub(crate) fn schema_text(path: &Path) -> Result<String, Unread> {
+fn schema_text(path: &Path) -> Result<String, Unread> {
     let unread = |why: String| Unread { file: path.display().to_string(), why };
     let bytes = at_most(File::open(path), &path.display().to_string(), MAX_SCHEMA)?;
     if bytes.len() > MAX_SCHEMA {

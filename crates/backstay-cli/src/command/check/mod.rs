@@ -1,31 +1,64 @@
-//! `backstay check`: reads a config, says what is wrong with it, and what it says.
+//! `backstay check`: reads a config, says what is wrong with it, and what it says; and the same of a
+//! schema alone.
+
+mod changes;
+mod lints;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use backstay::contract::lint::{Lint, Usage};
 use backstay::policy::{CredentialSource, Pinning, Provider, Route, StreamMode, Target};
 use backstay_gateway::config::{CallLog, Problem, Settings, Severity};
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::source::{self, Unread};
 use crate::{print, settings};
+use changes::Compared;
 
 const AFTER: &str = "Every problem comes with its line and what to do about it. Nothing is asked of \
 any provider; the variables the config names must be set.
 
-Exit codes: 0 it can be served (warnings allowed, but for --strict); 1 it cannot; 2 it cannot be read.";
+The schema of each route is looked at too: docs/reference/schema_lint.md has every lint. They are \
+warnings; `--allow` silences one by its name.
+
+Examples:
+  backstay check -c backstay.toml                    a config with its schemas
+  backstay check --schema new.json --cap 300         one schema, for replies of at most 300 tokens
+  backstay check --schema new.json --against old.json
+                                                     what the new one breaks, and for whom
+  backstay check -c backstay.toml --route triage --against old.json
+
+Exit codes: 0 fine (warnings allowed, but for --strict); 1 it cannot be used, or it breaks those who \
+hold the old schema; 2 a file cannot be read.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct Check {
     /// The config file [default: backstay.toml here, else the environment]
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "schema")]
     config: Option<PathBuf>,
+    /// Looks at this JSON Schema alone, and at no config
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
+    /// The most output tokens of a reply, for `--schema`
+    #[arg(long, value_name = "TOKENS", requires = "schema")]
+    cap: Option<u64>,
+    /// An older version of the schema: says what changed since, and whom it breaks
+    #[arg(long, value_name = "FILE")]
+    against: Option<PathBuf>,
+    /// The route whose schema is held against the older one, where several have one
+    #[arg(long, value_name = "NAME", requires = "against", conflicts_with = "schema")]
+    route: Option<String>,
+    /// Does not warn of these; the names are those in the warnings
+    #[arg(long, value_name = "LINT,…", value_delimiter = ',', value_parser = lint)]
+    allow: Vec<Lint>,
     /// Prints one JSON object instead of text
     #[arg(long)]
     json: bool,
     /// Takes warnings for errors
-    #[arg(long)]
+    #[arg(long, visible_alias = "deny-warnings")]
     strict: bool,
 }
 
@@ -33,17 +66,83 @@ pub(crate) struct Check {
 type Read = Result<Settings, Vec<Problem>>;
 
 pub(crate) fn run(check: &Check) -> ExitCode {
-    let read = settings::load(check.config.as_deref());
-    let code = exit_code(&read, check.strict);
+    let ran = match &check.schema {
+        Some(path) => schema_alone(check, path),
+        None => config(check),
+    };
+    ran.map_or_else(
+        |unread| {
+            print::talk(&format!("error: {unread}"));
+            ExitCode::from(2)
+        },
+        ExitCode::from,
+    )
+}
+
+/// Checks a config with the schemas it names.
+fn config(check: &Check) -> Result<u8, Unread> {
+    let mut read = settings::load(check.config.as_deref());
+    let mut compared = None;
+    if let Ok(settings) = &mut read {
+        let found = lints::of_routes(settings, &check.allow)?;
+        settings.warnings.extend(found);
+        if let Some(old) = &check.against {
+            let new = source::schema_file(&lints::schema_of(settings, check.route.as_deref())?)?;
+            compared = Some(Compared::new(source::schema_file(old)?, new));
+        }
+    }
+    let breaking = compared.as_ref().is_some_and(Compared::is_breaking);
+    let code = exit_code(&read, check.strict).max(u8::from(breaking));
     if check.json {
-        print::line(&format!("{:#}", report_json(&read)));
-        return ExitCode::from(code);
+        print::line(&format!("{:#}", report_json(&read, compared.as_ref())));
+        return Ok(code);
+    }
+    if let Some(compared) = &compared {
+        print::line(&format!("{}\n", compared.text()));
     }
     print::line(&report(&read));
-    if let Some(next) = next_step(check, code) {
+    if let Some(next) = next_step(check, code).filter(|_| !breaking) {
         print::talk(&next);
     }
-    ExitCode::from(code)
+    Ok(code)
+}
+
+/// Checks one schema.
+fn schema_alone(check: &Check, path: &Path) -> Result<u8, Unread> {
+    let file = source::schema_file(path)?;
+    let usage = Usage { rules: None, cap: check.cap };
+    let problems = lints::of_schema(&file, &usage, &check.allow);
+    let usable = problems.iter().all(|problem| problem.severity == Severity::Warning);
+    let old = check.against.as_deref().map(source::schema_file).transpose()?;
+    let compared = old.map(|old| Compared::new(old, file));
+    let breaking = compared.as_ref().is_some_and(Compared::is_breaking);
+    let code = u8::from(!usable || breaking || check.strict && !problems.is_empty());
+    if check.json {
+        let mut told = json!({
+            "usable": usable,
+            "problems": problems.iter().map(problem_json).collect::<Vec<_>>(),
+        });
+        if let (Some(compared), Some(told)) = (&compared, told.as_object_mut()) {
+            told.insert("changes".into(), compared.json());
+        }
+        print::line(&format!("{told:#}"));
+        return Ok(code);
+    }
+    if let Some(compared) = &compared {
+        print::line(&format!("{}\n", compared.text()));
+    }
+    let mut parts: Vec<String> = problems.iter().map(|problem| format!("{problem}\n")).collect();
+    parts.push(verdict(&problems));
+    print::line(&parts.join("\n"));
+    Ok(code)
+}
+
+/// A lint by its name.
+fn lint(name: &str) -> Result<Lint, String> {
+    Lint::from_name(name.trim()).ok_or_else(|| {
+        let names: Vec<&str> = Lint::ALL.into_iter().map(Lint::name).collect();
+        format!("no lint of that name; they are {}", names.join(", "))
+    })
 }
 
 fn exit_code(read: &Read, strict: bool) -> u8 {
@@ -165,16 +264,20 @@ fn route(route: &Route) -> String {
 
 // --- as JSON ---
 
-fn report_json(read: &Read) -> Value {
+fn report_json(read: &Read, compared: Option<&Compared>) -> Value {
     let (settings, problems) = match read {
         Ok(settings) => (Some(settings), &settings.warnings),
         Err(problems) => (None, problems),
     };
-    json!({
+    let mut told = json!({
         "usable": settings.is_some(),
         "problems": problems.iter().map(problem_json).collect::<Vec<_>>(),
         "settings": settings.map(settings_json),
-    })
+    });
+    if let (Some(compared), Some(told)) = (compared, told.as_object_mut()) {
+        told.insert("changes".into(), compared.json());
+    }
+    told
 }
 
 fn problem_json(problem: &Problem) -> Value {
@@ -307,13 +410,13 @@ mod tests {
 
     #[test]
     fn programs_get_the_same_as_json() {
-        let told = report_json(&read(FINE));
+        let told = report_json(&read(FINE), None);
         assert_eq!(told["usable"], true);
         assert_eq!(told["problems"][0]["code"], "same-model");
         assert_eq!(told["problems"][0]["line"], 15);
         assert_eq!(told["settings"]["routes"][0]["tiers"], json!([["a"], ["a", "b"]]));
         assert_eq!(told["settings"]["routes"][0]["deadline_ms"], 1_500);
-        let told = report_json(&read("[servr]"));
+        let told = report_json(&read("[servr]"), None);
         assert_eq!((&told["usable"], &told["settings"]), (&Value::Bool(false), &Value::Null));
         assert_eq!(told["problems"][0]["severity"], "error");
     }

@@ -1,0 +1,186 @@
+//! `backstay check` as a process: lints of schemas, two versions of one, and how it ends.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// A folder of files that goes when the test ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("backstay-check-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.0.join(name), text).unwrap();
+    }
+
+    /// Exit code and standard output of a check in this folder.
+    fn check(&self, arguments: &[&str]) -> (i32, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_backstay"))
+            .arg("check")
+            .args(arguments)
+            .current_dir(&self.0)
+            .output()
+            .unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const LOOSE: &str = "{
+  \"type\": \"object\",
+  \"properties\": {
+    \"color\": {\"enum\": [\"red\", \"green\"]},
+    \"note\": {\"type\": \"string\"}
+  },
+  \"required\": [\"color\"]
+}";
+
+const CONFIG: &str = "
+[server]
+call_log = \"memory\"
+[providers.here]
+dialect = \"openai_chat\"
+base_url = \"http://127.0.0.1:8081/v1\"
+[models.a]
+provider = \"here\"
+model = \"small-2026-01-15\"
+[routes.one]
+tiers = [\"a\"]
+max_output_tokens = 20
+schema = \"loose.json\"
+";
+
+#[test]
+fn a_schema_alone_is_told_of_with_places_reasons_and_remedies() {
+    let folder = Folder::new("alone");
+    folder.write("loose.json", LOOSE);
+    let (code, out) = folder.check(&["--schema", "loose.json", "--cap", "20"]);
+    assert_eq!(code, 0, "{out}");
+    assert!(
+        out.contains(
+            "warning: `color` may only be \"red\", \"green\"\n --> loose.json:4:5\n  |\n\
+             4 |     \"color\": {\"enum\": [\"red\", \"green\"]},\n  |     ^^^^^^^ where nothing fits"
+        ),
+        "{out}"
+    );
+    for name in [
+        "schema-no-escape",
+        "schema-optional-key",
+        "schema-open-object",
+        "schema-unchecked",
+        "schema-no-longest",
+    ] {
+        assert_eq!(out.matches(name).count(), 1, "{name}\n{out}");
+    }
+    assert!(out.ends_with("fine, with warnings: 5\n"), "{out}");
+    for flag in ["--strict", "--deny-warnings"] {
+        assert_eq!(folder.check(&["--schema", "loose.json", flag]).0, 1);
+    }
+    let allow = "schema-no-escape,schema-optional-key,schema-open-object,schema-unchecked";
+    let (code, out) = folder.check(&["--schema", "loose.json", "--strict", "--allow", allow]);
+    assert_eq!((code, out.as_str()), (0, "fine\n"));
+}
+
+#[test]
+fn the_schemas_of_routes_are_looked_at_with_their_rules_and_caps() {
+    let folder = Folder::new("routes");
+    folder.write("loose.json", LOOSE);
+    folder.write("backstay.toml", CONFIG);
+    let (code, out) = folder.check(&["--json"]);
+    let told: Value = serde_json::from_str(&out).unwrap();
+    let problems = told["problems"].as_array().unwrap();
+    let about: Vec<_> = problems
+        .iter()
+        .filter(|problem| problem["code"].as_str().unwrap().starts_with("schema-"))
+        .map(|problem| (problem["code"].as_str().unwrap(), problem["line"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(code, 0);
+    assert_eq!(
+        about,
+        [
+            ("schema-optional-key", 5),
+            ("schema-open-object", 1),
+            ("schema-no-escape", 4),
+            ("schema-unchecked", 1),
+            ("schema-no-longest", 5)
+        ]
+    );
+    let message = problems.iter().find(|problem| problem["code"] == "schema-no-longest").unwrap();
+    assert!(message["message"].as_str().unwrap().starts_with("route `one`: the cap is 20 tokens"));
+    assert!(message["file"].as_str().unwrap().ends_with("loose.json"));
+    let compared = format!(
+        "{CONFIG}rules = [{{ name = \"seen\", check = \"input.contains(reply.color)\" }}]\n"
+    );
+    folder.write("backstay.toml", &compared);
+    assert!(!folder.check(&["--json"]).1.contains("schema-unchecked"));
+}
+
+#[test]
+fn two_versions_are_compared_and_breaking_ends_with_1() {
+    let folder = Folder::new("against");
+    folder.write("old.json", LOOSE);
+    folder.write("new.json", &LOOSE.replace("\"red\", ", "").replace("note", "remark"));
+    let (code, out) = folder.check(&["--schema", "new.json", "--against", "old.json"]);
+    assert_eq!(code, 1);
+    assert!(
+        out.starts_with(
+            "new.json:5:5: property-renamed at /properties/remark: `note` seems to be called \
+             `remark` now; breaks readers and stored replies\n\
+             new.json:4:5: enum-member-removed at /properties/color: \"red\" is not a member any \
+             more; breaks stored replies\n\
+             changes since old.json: 2, breaking: 2\n"
+        ),
+        "{out}"
+    );
+    let (code, out) = folder.check(&["--schema", "new.json", "--against", "old.json", "--json"]);
+    let told: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &told["changes"][1]["line"]), (1, &4.into()));
+    assert_eq!(told["changes"][0]["breaks"], serde_json::json!(["readers", "stored_replies"]));
+
+    let (code, out) = folder.check(&["--schema", "old.json", "--against", "old.json"]);
+    assert_eq!((code, out.lines().next()), (0, Some("nothing changed since old.json")));
+
+    folder.write("loose.json", &LOOSE.replace("\"red\", ", ""));
+    folder.write("backstay.toml", CONFIG);
+    let (code, out) = folder.check(&["--against", "old.json"]);
+    assert!(out.contains("loose.json:4:5: enum-member-removed"), "{out}");
+    assert_eq!(code, 1);
+    assert_eq!(folder.check(&["--against", "old.json", "--route", "nobody"]).0, 2);
+}
+
+#[test]
+fn what_cannot_be_read_ends_with_2_and_what_is_no_schema_with_1() {
+    let folder = Folder::new("unread");
+    folder.write("broken.json", "{");
+    folder.write("wrong.json", "{\n \"type\": \"text\"}");
+    assert_eq!(folder.check(&["--schema", "nowhere.json"]).0, 2);
+    assert_eq!(folder.check(&["--schema", "broken.json"]).0, 2);
+    assert_eq!(folder.check(&["--schema", "wrong.json", "--allow", "nothing"]).0, 2);
+    let (code, out) = folder.check(&["--schema", "wrong.json"]);
+    assert_eq!(code, 1);
+    assert!(out.contains("error: the schema is not valid at '/type'"), "{out}");
+    assert!(out.contains("--> wrong.json:2:2"), "{out}");
+}
+
+#[test]
+fn the_example_has_nothing_to_warn_of() {
+    let schema =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/triage/triage.schema.json");
+    let folder = Folder::new("example");
+    folder.write("triage.json", &std::fs::read_to_string(schema).unwrap());
+    let (code, out) = folder.check(&["--schema", "triage.json", "--cap", "300", "--strict"]);
+    assert_eq!((code, out.as_str()), (0, "fine\n"));
+}
