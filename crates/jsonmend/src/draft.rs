@@ -129,6 +129,7 @@ impl Draft {
             &joined
         };
         let pending = list.get(self.own..)?;
+        let is_inside = reading.string.is_some() && self.upto > reading.value_start;
         let edge = edge_of(reading).max(self.upto);
         let count = pending.iter().take_while(|change| is_before(change, edge, reading)).count();
         let (now, later) = pending.split_at_checked(count)?;
@@ -140,10 +141,46 @@ impl Draft {
         }
         let growth: isize = later.iter().map(|change| change.growth()).sum();
         reading.shift = self.text.len().cast_signed() - self.upto.cast_signed() + growth;
-        self.opened = self.text.len();
-        self.parse()?;
+        if !is_inside {
+            self.opened = self.text.len();
+            self.parse()?;
+        }
         self.seen = self.seen.max(self.upto);
         Some(())
+    }
+
+    /// Takes what was read of the string that the reading is in, to be shown until it ends.
+    pub(crate) fn show_open(&mut self, parser: &Parser<'_>, reading: &Reading) {
+        let is_value = !matches!(reading.expect, Expect::Member | Expect::Key);
+        if !self.is_sound || reading.string.is_none() || !is_value || reading.tail != self.tail {
+            return;
+        }
+        let edge = parser.raw.floor_char_boundary(reading.at);
+        let pending = reading.changes.get(self.own..).unwrap_or_default();
+        let count = pending.iter().take_while(|change| change.end() <= edge).count();
+        let now = pending.get(..count).unwrap_or_default();
+        if edge > self.upto {
+            self.is_sound = self.splice(parser, edge, now).is_some();
+            self.own += count;
+        }
+        if self.text.len() > self.opened {
+            self.builder.show_open(self.opened + 1, self.text.len());
+        }
+    }
+
+    /// Takes the string back that was shown although it is open.
+    pub(crate) fn hide_open(&mut self) {
+        self.builder.hide_open();
+    }
+
+    /// The mended text so far.
+    pub(crate) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// The tape so far.
+    pub(crate) fn words(&self) -> &[Word] {
+        self.builder.words()
     }
 
     /// Makes the text as far as this raw offset.

@@ -182,7 +182,7 @@ fn overwritten(
     text.extend_from_slice(bytes);
     let Some(added) = text.get_mut(base..) else { return };
     for change in changes {
-        let place = added.get_mut(change.start() - start..).unwrap_or_default();
+        let place = added.get_mut(change.start().saturating_sub(start)..).unwrap_or_default();
         for (old, new) in place.iter_mut().zip(change.after.bytes(long)) {
             *old = *new;
         }

@@ -51,29 +51,96 @@ pub(crate) struct Explored {
 }
 
 /// Reads the text from one start to the end of the document there.
-pub(crate) fn explore(parser: &Parser<'_>, start: Reading, mut draft: Draft) -> Explored {
-    let mut beam = Beam { reached: start.at, ..Beam::default() };
-    let mut budget = (parser.bytes.len() - start.at).saturating_mul(WIDTH) + 1024;
-    beam.add(parser, start);
-    let mut next = Vec::new();
-    while let Some(mut reading) = beam.furthest_behind() {
-        if beam.live.is_empty() && beam.done.is_empty() {
-            let trail = &beam.trail;
-            draft.catch_up(parser, &mut reading, |from, to| trail.between(from, to));
-            parser.skim(&mut reading, &mut draft);
-        }
-        beam.reached = beam.reached.max(reading.at);
-        beam.step(parser, reading, &mut next);
-        beam.prune();
-        budget = budget.saturating_sub(1);
-        if budget == 0 || parser.many.get() || beam.has_too_many(parser.policy.limits.edits) {
-            return Explored { too_many: true, reached: beam.reached, ..Explored::default() };
-        }
-    }
-    beam.finish(draft)
+pub(crate) fn explore(parser: &Parser<'_>, start: Reading, draft: Draft) -> Explored {
+    let mut search = Search::new(parser, start, draft);
+    search.advance(parser);
+    search.finish()
 }
 
-#[derive(Default)]
+/// The readings of a document, on their way through the text.
+#[derive(Debug)]
+pub(crate) struct Search {
+    beam: Beam,
+    draft: Draft,
+    next: Vec<Reading>,
+    /// Bytes of the text when steps were counted last, and the steps left.
+    length: usize,
+    budget: usize,
+    too_many: bool,
+}
+
+impl Search {
+    pub(crate) fn new(parser: &Parser<'_>, start: Reading, draft: Draft) -> Self {
+        let mut beam = Beam { reached: start.at, ..Beam::default() };
+        let length = start.at;
+        beam.add(parser, start);
+        Self { beam, draft, next: Vec::new(), length, budget: 1024, too_many: false }
+    }
+
+    /// Reads on as far as the parser lets it.
+    pub(crate) fn advance(&mut self, parser: &Parser<'_>) {
+        let more = parser.bytes.len().saturating_sub(self.length);
+        self.length = parser.bytes.len();
+        self.budget = self.budget.saturating_add(more.saturating_mul(WIDTH));
+        self.draft.hide_open();
+        while let Some(mut reading) = self.beam.furthest_behind() {
+            if self.beam.is_empty() {
+                self.catch_up(parser, &mut reading);
+                parser.skim(&mut reading, &mut self.draft);
+                // What is shown must be in the text.
+                if parser.is_part() {
+                    self.catch_up(parser, &mut reading);
+                }
+            }
+            self.beam.reached = self.beam.reached.max(reading.at);
+            if reading.at >= parser.until {
+                if self.beam.is_empty() {
+                    self.draft.show_open(parser, &reading);
+                }
+                self.beam.live.push(reading);
+                return;
+            }
+            self.beam.step(parser, reading, &mut self.next);
+            self.beam.prune();
+            self.budget = self.budget.saturating_sub(1);
+            let is_over = self.budget == 0 || parser.many.get();
+            if is_over || self.beam.has_too_many(parser.policy.limits.edits) {
+                self.too_many = true;
+                self.beam = Beam { reached: self.beam.reached, ..Beam::default() };
+            }
+        }
+        if let ([only], true) = (self.beam.done.as_mut_slice(), parser.is_part()) {
+            let trail = &self.beam.trail;
+            self.draft.catch_up(parser, only, |from, to| trail.between(from, to));
+        }
+    }
+
+    fn catch_up(&mut self, parser: &Parser<'_>, reading: &mut Reading) {
+        let trail = &self.beam.trail;
+        self.draft.catch_up(parser, reading, |from, to| trail.between(from, to));
+    }
+
+    /// Says whether it can still say something of a text that is growing.
+    pub(crate) fn is_alive(&self) -> bool {
+        let is_cut = self.beam.done.iter().any(|reading| reading.cut);
+        self.draft.is_sound() && !is_cut && !(self.beam.is_empty())
+    }
+
+    /// Text and tape of what is beyond doubt so far.
+    pub(crate) fn draft(&self) -> &Draft {
+        &self.draft
+    }
+
+    pub(crate) fn finish(self) -> Explored {
+        if self.too_many {
+            let reached = self.beam.reached;
+            return Explored { too_many: true, reached, ..Explored::default() };
+        }
+        self.beam.finish(self.draft)
+    }
+}
+
+#[derive(Debug, Default)]
 struct Beam {
     live: Vec<Reading>,
     done: Vec<Reading>,
@@ -83,6 +150,10 @@ struct Beam {
 }
 
 impl Beam {
+    fn is_empty(&self) -> bool {
+        self.live.is_empty() && self.done.is_empty()
+    }
+
     fn furthest_behind(&mut self) -> Option<Reading> {
         if self.live.len() <= 1 {
             return self.live.pop();
@@ -95,7 +166,7 @@ impl Beam {
     /// One step of one reading. As long as there is one only, its changes stay with it; they go to
     /// the trail when it parts, so that no part has to copy them.
     fn step(&mut self, parser: &Parser<'_>, mut reading: Reading, next: &mut Vec<Reading>) {
-        let is_alone = self.live.is_empty() && self.done.is_empty();
+        let is_alone = self.is_empty();
         let before = std::mem::take(&mut reading.changes);
         let tail = reading.tail;
         parser.step(reading, next);
@@ -190,9 +261,9 @@ impl Beam {
             for rival in reading.rivals.iter().take(shown) {
                 let mut changes = self.trail.back(reading.tail, &rival.turns);
                 changes.extend_from_slice(&own);
-                let mut other = ended(&reading, changes, rival.doubt.max(reading.doubt));
-                other.cost += rival.dearer;
-                rivals.push(other);
+                let other = ended(&reading, changes, rival.doubt.max(reading.doubt));
+                rivals
+                    .extend(other.map(|other| Ended { cost: other.cost + rival.dearer, ..other }));
             }
             let changes = if reading.tail == 0 {
                 own
@@ -201,7 +272,7 @@ impl Beam {
                 changes.extend(own);
                 changes
             };
-            readings.push(ended(&reading, changes, reading.doubt));
+            readings.extend(ended(&reading, changes, reading.doubt));
             readings.append(&mut rivals);
         }
         readings.sort_by_key(|ended| (ended.cost, ended.doubt));
@@ -211,15 +282,18 @@ impl Beam {
     }
 }
 
-fn ended(reading: &Reading, mut changes: Vec<Change>, doubt: Doubt) -> Ended {
+/// `None` if two changes are at odds: then it is no reading.
+fn ended(reading: &Reading, mut changes: Vec<Change>, doubt: Doubt) -> Option<Ended> {
     if let Some(from) = reading.dropped_from {
         let last = changes.pop();
         changes.retain(|change| change.end() <= from);
         changes.extend(last);
     }
-    let order = |change: &Change| (change.start(), change.end());
-    if !changes.is_sorted_by_key(order) {
-        changes.sort_by_key(order);
+    let is_in_order =
+        |changes: &[Change]| changes.array_windows().all(|[one, two]| one.end() <= two.start());
+    if !is_in_order(&changes) {
+        changes.sort_by_key(|change| (change.start(), change.end()));
+        is_in_order(&changes).then_some(())?;
     }
-    Ended { changes, cost: reading.cost, doubt, end: reading.at, cut: reading.cut }
+    Some(Ended { changes, cost: reading.cost, doubt, end: reading.at, cut: reading.cut })
 }

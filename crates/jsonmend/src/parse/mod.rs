@@ -352,6 +352,8 @@ pub(crate) struct Parser<'r> {
     pub(crate) policy: &'r Policy,
     /// Quotes and unmatched closers behind the last offset asked for.
     tally: Cell<close::Tally>,
+    /// Nothing is read that begins at or behind this offset: what follows is still to come.
+    pub(crate) until: usize,
     /// Texts that do not fit into a change.
     pub(crate) long: RefCell<Long>,
     /// Whether a reading was given up because it had too many changes.
@@ -370,10 +372,22 @@ impl<'r> Parser<'r> {
             status,
             policy,
             tally,
+            until: usize::MAX,
             long: RefCell::default(),
             deep: Cell::new(false),
             many: Cell::new(false),
         }
+    }
+
+    /// As [`Parser::new`], for a text of which more will come.
+    pub(crate) fn part(raw: &'r str, policy: &'r Policy, until: usize, long: Long) -> Self {
+        let long = RefCell::new(long);
+        Self { until, long, ..Self::new(raw, Status::Cut, policy) }
+    }
+
+    /// Says whether more of the text will come.
+    pub(crate) fn is_part(&self) -> bool {
+        self.until != usize::MAX
     }
 
     /// A text of any length, for a change.

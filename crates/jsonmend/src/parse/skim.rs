@@ -53,6 +53,9 @@ impl Parser<'_> {
                 continue;
             }
             reading.at = space::skip(self.bytes, reading.at);
+            if reading.at >= self.until {
+                return;
+            }
             let Some(byte) = self.byte(reading.at) else { return };
             let went = match reading.expect {
                 Expect::Member | Expect::Key => self.skim_key(reading, byte, draft),
@@ -181,6 +184,7 @@ impl Parser<'_> {
         }
         let end = self.stop_at(at + 1, mark);
         if self.byte(end) == Some(mark)
+            && end < self.until
             && let Some(follow) = self.follow(reading, end + 1)
         {
             draft.plain(reading, end);
@@ -195,7 +199,8 @@ impl Parser<'_> {
         }
         draft.opens(reading);
         reading.open_string(at, if mark == b'"' { Quote::Double } else { Quote::Single });
-        reading.at = end;
+        // Where more will come, nothing behind the bytes held back counts as read.
+        reading.at = end.min(self.until.max(reading.at));
         true
     }
 
@@ -262,7 +267,12 @@ impl Parser<'_> {
         }
         let mut at = reading.at;
         loop {
+            let from = at;
             at = self.stop_at(at, mark);
+            if at >= self.until {
+                at = self.until.max(from);
+                break;
+            }
             if reading.changes.len() > self.policy.limits.edits {
                 self.many.set(true);
                 return false;

@@ -18,7 +18,14 @@ impl Parser<'_> {
         let Some(mut open) = reading.string else { return };
         let mut at = reading.at;
         loop {
+            let from = at;
             at = self.stop(at, open.quote);
+            if at >= self.until {
+                reading.at = self.until.max(from);
+                reading.string = Some(open);
+                out.push(reading);
+                return;
+            }
             if reading.changes.len() > self.policy.limits.edits {
                 self.many.set(true);
                 return;
@@ -297,10 +304,10 @@ impl Parser<'_> {
     pub(super) fn close_at(&self, reading: &Reading, place: usize, out: &mut Vec<Reading>) {
         let mut early = reading.clone();
         let Some(open) = early.string.take() else { return };
-        early.take_back(place);
         // The quote goes right behind the text, before the space in front of the mark.
         let text = self.slice(open.start, place).trim_end();
         let place = open.start + text.len();
+        early.take_back(place);
         early.change(Kind::MissingCloseQuote, place, place, "\"");
         early.cost += cost::LOST_QUOTE;
         // An empty text is no evidence, and a second lost quote is none of an accident.

@@ -6,17 +6,20 @@
 //! ```
 //!
 //! As long as the reply is strict JSON, every byte is read once, and a snapshot is the tape as it
-//! stands: nothing is read again. From the first damage on, the reply is mended anew whenever it
-//! has grown by half, so the whole work stays proportional to its length. What was committed
+//! stands: nothing is read again. From the first damage on, the tolerant reading goes on where the
+//! strict one stopped, [a few bytes](damaged) behind what has arrived, and its draft is shown. The
+//! end mends the whole once, so the outcome is the one of a reply in one piece. What was committed
 //! before stays committed: the end checks it, and is ambiguous if it could not be kept.
 
+mod damaged;
 mod kept;
 
 use crate::mend::Mender;
-use crate::outcome::{Ambiguity, Document, Doubtful, Outcome, Refusal};
+use crate::outcome::{Ambiguity, Doubtful, Outcome, Refusal};
 use crate::policy::{DupKeys, Several, Status};
 use crate::tape::build::{Builder, Reach, Step};
 use crate::tape::{Node, Tape};
+use damaged::Damaged;
 
 /// A reply that is arriving.
 #[derive(Debug)]
@@ -27,10 +30,7 @@ pub struct Stream<'g> {
     held: Vec<u8>,
     builder: Builder,
     phase: Phase,
-    /// What was mended of a damaged reply so far.
-    mended: Option<Document>,
-    /// Length of the reply when it was mended last.
-    mended_at: usize,
+    damaged: Option<Damaged>,
     broken: Option<Refusal>,
 }
 
@@ -83,8 +83,7 @@ impl<'g> Stream<'g> {
             text: String::new(),
             held: Vec::new(),
             phase: Phase::Whole,
-            mended: None,
-            mended_at: 0,
+            damaged: None,
             broken: None,
         }
     }
@@ -133,7 +132,7 @@ impl<'g> Stream<'g> {
             match self.builder.run(self.text.as_bytes(), Reach::Part) {
                 Step::More | Step::Done => return,
                 Step::TooDeep(_) => {
-                    self.phase = Phase::Damaged;
+                    self.broken = Some(Refusal::TooDeep);
                     return;
                 }
                 Step::Broken(at) => {
@@ -143,13 +142,8 @@ impl<'g> Stream<'g> {
                 }
             }
         }
-        if self.text.len() >= self.mended_at + self.mended_at / 2 + 64 {
-            self.mended_at = self.text.len();
-            if let Outcome::Partial(document) | Outcome::Mended(document) =
-                self.mender.mend(&self.text, Status::Cut)
-            {
-                self.mended = Some(document);
-            }
+        if let Some(damaged) = &mut self.damaged {
+            damaged.read(&self.mender, &self.text);
         }
     }
 
@@ -162,6 +156,9 @@ impl<'g> Stream<'g> {
             return false;
         }
         if self.phase == Phase::Within || !self.builder.is_at_root() {
+            let builder = Builder::new(self.mender.policy.limits.depth);
+            let broken = std::mem::replace(&mut self.builder, builder);
+            self.damaged = Some(Damaged::new(&self.text, &self.mender.policy, broken));
             self.phase = Phase::Damaged;
             return true;
         }
@@ -175,8 +172,9 @@ impl<'g> Stream<'g> {
 
     /// What is there so far. Costs nothing.
     pub fn snapshot(&self) -> Snapshot<'_> {
-        if let (Phase::Damaged, Some(document)) = (self.phase, &self.mended) {
-            return Snapshot { root: document.root(&self.text), committed: 0 };
+        if let Some(damaged) = &self.damaged {
+            let (root, sure) = damaged.root(&self.text);
+            return Snapshot { root, committed: if self.may_commit() { sure } else { 0 } };
         }
         let root = Node::root(self.builder.words(), &self.text);
         Snapshot { root, committed: self.committed() }
@@ -185,10 +183,13 @@ impl<'g> Stream<'g> {
     /// Words of the builder's tape that are sure. Nothing is before the end, where a policy lets a
     /// later part of the reply replace an earlier one, or where the document may be another one.
     fn committed(&self) -> usize {
+        if self.may_commit() && self.phase == Phase::Whole { self.builder.sure() } else { 0 }
+    }
+
+    fn may_commit(&self) -> bool {
         let policy = &self.mender.policy;
         let is_first = matches!(policy.several, Several::Only | Several::First);
-        let is_kept = policy.dup_keys != DupKeys::Last && is_first;
-        if is_kept && self.phase == Phase::Whole { self.builder.sure() } else { 0 }
+        policy.dup_keys != DupKeys::Last && is_first
     }
 
     /// The reply has ended with `status`. The outcome is the one that [`Mender::mend`] has for the
@@ -225,9 +226,7 @@ impl<'g> Stream<'g> {
     }
 
     fn sure_tape(&self, builder: &Builder) -> Tape {
-        let policy = &self.mender.policy;
-        let is_first = matches!(policy.several, Several::Only | Several::First);
-        let count = if is_first && policy.dup_keys != DupKeys::Last { builder.sure() } else { 0 };
+        let count = if self.may_commit() { builder.sure() } else { 0 };
         Tape::of(builder.words().get(..count).unwrap_or_default())
     }
 }

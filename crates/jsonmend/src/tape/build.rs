@@ -186,6 +186,19 @@ impl Builder {
         !self.is_open && self.string.is_none()
     }
 
+    /// Shows a string that is read elsewhere as far as it goes.
+    pub(crate) fn show_open(&mut self, start: usize, end: usize) {
+        self.words.push(Word::scalar(Tag::Escaped, start, end));
+        self.is_open = true;
+    }
+
+    /// Takes back a string that was not read to its end.
+    pub(crate) fn hide_open(&mut self) {
+        if std::mem::take(&mut self.is_open) {
+            self.words.pop();
+        }
+    }
+
     /// A scalar that was read elsewhere; the text goes on at `at`.
     #[inline]
     pub(crate) fn put(&mut self, word: Word, at: usize) {
@@ -226,10 +239,7 @@ impl Builder {
             return Step::Broken(MAX_TEXT);
         }
         self.likely = self.likely.max(bytes.len());
-        if self.is_open {
-            self.words.pop();
-            self.is_open = false;
-        }
+        self.hide_open();
         if let Some((start, scanned, escaped)) = self.string
             && let Err(step) = self.string(bytes, start, scanned, escaped)
         {

@@ -219,7 +219,7 @@ fn trimmed(value: &Value) -> Value {
 }
 
 /// Says whether a cut document is what the whole one has up to some point.
-fn is_part_of(part: &Value, whole: &Value) -> bool {
+pub(crate) fn is_part_of(part: &Value, whole: &Value) -> bool {
     match (part, whole) {
         (Value::Array(part), Value::Array(whole)) => {
             part.len() <= whole.len() && part.iter().zip(whole).all(|(a, b)| is_part_of(a, b))

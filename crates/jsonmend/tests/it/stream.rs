@@ -4,6 +4,7 @@ use jsonmend::{Edit, Mender, Node, Outcome, Policy, Status, Stream, ValueKind};
 use proptest::prelude::*;
 use serde_json::Value;
 
+use crate::damage::is_part_of;
 use crate::generate::{broken, compact, json, soup};
 
 /// Everything that can be told of an outcome.
@@ -122,6 +123,87 @@ fn a_damaged_stream_still_has_snapshots() {
     );
     let root = stream.snapshot().root().unwrap();
     assert_eq!(root.get("title").unwrap().string().unwrap(), "Printer");
+}
+
+/// Replies with one kind of damage from beginning to end.
+pub(crate) fn damaged_replies(records: usize) -> Vec<(&'static str, String)> {
+    let items: Vec<Value> = (0..records)
+        .map(|number| {
+            serde_json::json!({
+                "id": number,
+                "title": format!("Ticket {number}: the printer does not answer"),
+                "tags": ["urgent", "hardware"],
+                "notes": "First line\nsecond with a \"quote\" in it, and no more.",
+                "open": true,
+            })
+        })
+        .collect();
+    let pretty = serde_json::to_string_pretty(&items).unwrap();
+    let python = pretty.replace("\\\"", "\u{1}").replace('"', "'").replace('\u{1}', "\"");
+    vec![
+        ("fence", format!("Here:\n```json\n{pretty}\n```\n")),
+        ("trailing commas", pretty.replace("\n  }", ",\n  }")),
+        ("python", python.replace("true", "True")),
+        ("missing commas", pretty.replace("\",\n", "\"\n")),
+        ("inner quotes", pretty.replace("\\\"", "\"")),
+        ("raw newlines", pretty.replace("\\n", "\n")),
+        ("comments", pretty.replace("\"open\"", "// is it?\n    \"open\"")),
+    ]
+}
+
+fn leaves(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.iter().map(leaves).sum(),
+        Value::Object(members) => members.values().map(leaves).sum(),
+        _ => 1,
+    }
+}
+
+#[test]
+fn a_damaged_stream_shows_all_but_its_last_bytes_and_nothing_else() {
+    for (name, raw) in damaged_replies(12) {
+        let whole = Mender::new(Policy::standard()).mend(&raw, Status::Stopped);
+        let whole = whole.document().unwrap().root(&raw).unwrap().to_value();
+        let mut stream = Stream::new(Mender::new(Policy::standard()));
+        let mut shown = 0;
+        for piece in raw.as_bytes().chunks(4) {
+            stream.feed(piece);
+            let Some(root) = stream.snapshot().root() else { continue };
+            let value = root.to_value();
+            assert!(is_part_of(&value, &whole), "{name}: {value}\n{whole}");
+            // Where the damage begins, the last values are taken back to be read again.
+            assert!(leaves(&value) + 6 >= shown, "{name}: less than before");
+            shown = shown.max(leaves(&value));
+        }
+        // The last record has six values.
+        assert!(shown + 6 >= leaves(&whole), "{name}: {shown} of {}", leaves(&whole));
+    }
+}
+
+#[test]
+fn a_long_text_in_a_damaged_stream_is_shown_while_it_grows() {
+    let mut stream = Stream::new(Mender::new(Policy::standard()));
+    stream.feed("{'title': 'Printer', 'notes': '".as_bytes());
+    for number in 1..=50 {
+        stream.feed("it does not print é ".as_bytes());
+        let root = stream.snapshot().root();
+        let length = root.and_then(|root| root.get("notes")).map_or(0, |notes| {
+            let text = notes.string().unwrap();
+            assert!("it does not print é ".repeat(number).starts_with(&*text));
+            text.len()
+        });
+        assert!(length + 90 >= 21 * number, "{length} of {number}");
+    }
+}
+
+#[test]
+fn what_was_committed_before_the_damage_stays_committed() {
+    let mut stream = Stream::new(Mender::new(Policy::standard()));
+    stream.feed("{\"a\": [1, 2, 3, 4], \"b\": 5, \"c\": 'x', 'd': 6".as_bytes());
+    let snapshot = stream.snapshot();
+    let root = snapshot.root().unwrap();
+    assert!(snapshot.is_committed(root.pointer("/a/1").unwrap()));
+    assert!(root.pointer("/c").is_none_or(|c| !snapshot.is_committed(c)));
 }
 
 #[test]

@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use jsonmend::{Limits, Mender, Outcome, Policy, Refusal, Status};
+use crate::stream::damaged_replies;
+use jsonmend::{Limits, Mender, Outcome, Policy, Refusal, Status, Stream};
 
 /// Texts of about `size` bytes that a careless parser reads again and again.
 fn families(size: usize) -> Vec<(&'static str, String)> {
@@ -101,6 +102,31 @@ fn twice_the_text_takes_no_more_than_about_twice_the_time() {
 #[ignore = "minutes in a debug build; run it in release"]
 fn twice_the_text_takes_twice_the_time_up_to_8_mib() {
     grows_linearly(4 << 20);
+}
+
+#[test]
+#[ignore = "measures time: run it alone, on a quiet machine"]
+fn a_damaged_stream_in_small_pieces_takes_time_in_proportion() {
+    let took = |text: &str| {
+        let once = || {
+            let start = Instant::now();
+            let mut stream = Stream::new(Mender::new(wide()));
+            for piece in text.as_bytes().chunks(4) {
+                stream.feed(piece);
+                std::hint::black_box(stream.snapshot().root());
+            }
+            std::hint::black_box(stream.finish(Status::Unknown));
+            start.elapsed()
+        };
+        (0..5).map(|_| once()).min().unwrap()
+    };
+    let twice = damaged_replies(1600);
+    for ((name, text), (_, twice)) in damaged_replies(800).into_iter().zip(twice) {
+        let (once, more) = (took(&text), took(&twice));
+        let ratio = more.as_secs_f64() / once.as_secs_f64();
+        println!("{name:<24} {} bytes {once:>10.1?}, twice {more:>10.1?}, x{ratio:.2}", text.len());
+        assert!(ratio < 2.5, "{name}: {once:?} and {more:?}");
+    }
 }
 
 #[test]
