@@ -4,11 +4,13 @@
 use std::time::Duration;
 
 use backstay_decide::Money;
+use backstay_decide::fault::Fault;
 use backstay_decide::recover::reask::{Bound, Budget, Cost};
 use backstay_wire::Usage;
 use backstay_wire::chat::{Choice, Turn};
 
 use super::Call;
+use crate::attempt::{Got, Seen};
 use crate::recover::Complaint;
 use crate::recover::reask::{self, Wording};
 use crate::validate::Unfit;
@@ -67,10 +69,14 @@ impl Reasks {
 
 impl Call {
     /// An attempt is over. One that was a re-ask is paid from the re-asks' budget, also when it
-    /// broke down: the provider may have done the work.
-    pub(super) fn attempted(&mut self, took: Duration, usage: Option<Usage>) {
-        self.reasks.took = took;
-        let said = usage.unwrap_or_default();
+    /// broke down after the provider may have done the work.
+    pub(super) fn attempted(&mut self, seen: &Seen) {
+        self.reasks.took = seen.took;
+        let said = match &seen.result {
+            Ok(Got::Whole(whole)) => whole.reply.usage,
+            Err(failure) if did_no_work(failure.fault) => return,
+            Ok(Got::Live(_) | Got::LiveRefusal(_)) | Err(_) => Usage::default(),
+        };
         if self.reask.is_empty() {
             self.reasks.plain = said.input.or(self.reasks.plain);
             return;
@@ -140,6 +146,23 @@ impl Call {
         }
         self.reask = std::mem::take(&mut self.reasks.turns);
     }
+}
+
+/// Whether a failed attempt was turned away before any model read it.
+fn did_no_work(fault: Fault) -> bool {
+    matches!(
+        fault,
+        Fault::ConnectFailed
+            | Fault::RateLimited
+            | Fault::Overloaded
+            | Fault::QuotaExhausted
+            | Fault::Auth
+            | Fault::BadRequest
+            | Fault::NotFound
+            | Fault::TooLarge
+            | Fault::ContextExceeded
+            | Fault::ContentPolicy
+    )
 }
 
 /// A guess at the tokens in so many bytes.

@@ -37,11 +37,7 @@ impl Call {
             stop.tries += 1;
         }
         self.came(&seen);
-        let usage = match &seen.result {
-            Ok(Got::Whole(whole)) => Some(whole.reply.usage),
-            Ok(Got::Live(_) | Got::LiveRefusal(_)) | Err(_) => None,
-        };
-        self.attempted(seen.took, usage);
+        self.attempted(&seen);
         let Seen { armed, result, .. } = seen;
         match result {
             Ok(Got::Whole(whole)) => self.judge(armed, *whole),
