@@ -129,6 +129,22 @@ fn the_schemas_of_routes_are_looked_at_with_their_rules_and_caps() {
 }
 
 #[test]
+fn what_a_target_does_not_enforce_is_told_of() {
+    let folder = Folder::new("dropped");
+    folder.write("loose.json", &LOOSE.replace("\"string\"", "\"string\", \"maxLength\": 9"));
+    let arguments = ["--schema", "loose.json", "--target", "anthropic"];
+    let (_, out) = folder.check(&arguments);
+    assert!(out.contains("`anthropic` does not enforce `maxLength`\n --> loose.json:5:"), "{out}");
+    let (_, out) = folder.check(&["--schema", "loose.json"]);
+    assert!(!out.contains("does not enforce"), "{out}");
+    folder.write("backstay.toml", &CONFIG.replace("openai_chat", "anthropic").replace("/v1", ""));
+    let (code, out) = folder.check(&[]);
+    assert!(out.contains("route `one`: `anthropic` does not enforce `maxLength`"), "{out}");
+    assert_eq!(code, 0);
+    assert_eq!(folder.check(&["--schema", "loose.json", "--target", "nobody"]).0, 2);
+}
+
+#[test]
 fn two_versions_are_compared_and_breaking_ends_with_1() {
     let folder = Folder::new("against");
     folder.write("old.json", LOOSE);

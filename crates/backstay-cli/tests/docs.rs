@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use backstay::contract::lint::{ChangeKind, Lint};
 use backstay::fault::CallError;
 use backstay::record::Outcome;
 use backstay_decide::deadline::Source;
@@ -180,6 +181,16 @@ fn every_metric_is_in_the_reference() {
         let (plain, counter) = (format!("backstay_{name}"), format!("backstay_{name}_total"));
         let told = rows.contains_key(&plain) || rows.contains_key(&counter);
         assert!(told, "metrics.md does not tell of `{plain}`");
+    }
+}
+
+#[test]
+fn every_lint_and_every_change_of_a_schema_is_in_the_reference() {
+    let page = text("docs/reference/schema_lint.md");
+    let lints = Lint::ALL.into_iter().map(Lint::name);
+    for name in lints.chain(ChangeKind::ALL.iter().map(|kind| kind.name())) {
+        let told = page.matches(&format!("`{name}`")).count();
+        assert_eq!(told, 1, "schema_lint.md must tell of `{name}` once");
     }
 }
 

@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 
 use backstay::contract::lint::{self, Finding, Lint, Usage};
-use backstay::policy::Route;
+use backstay::policy::{Route, Structured};
 use backstay::validate::{Schema, SchemaFault};
 use backstay_gateway::config::{Place, Problem, Settings, Severity};
+
+use backstay_wire::Dialect;
+use backstay_wire::lower::Subset;
 
 use crate::source::{self, SchemaFile, Unread};
 
@@ -16,7 +19,8 @@ pub(super) fn of_routes(settings: &Settings, allowed: &[Lint]) -> Result<Vec<Pro
         let Some(path) = settings.schema_files.get(&route.name) else { continue };
         let file = source::schema_file(path)?;
         let rules: Vec<&str> = route.rules.iter().map(|rule| rule.check.as_str()).collect();
-        let usage = Usage { rules: Some(&rules), cap: cap(route) };
+        let subsets = subsets(route);
+        let usage = Usage { rules: Some(&rules), cap: cap(route), subsets: &subsets };
         let found = lint::lint(&file.value, &usage);
         let of_route = |mut problem: Problem| {
             problem.message = format!("route `{}`: {}", route.name, problem.message);
@@ -25,6 +29,23 @@ pub(super) fn of_routes(settings: &Settings, allowed: &[Lint]) -> Result<Vec<Pro
         problems.extend(told(&file, found, allowed).map(of_route));
     }
     Ok(problems)
+}
+
+/// What the targets that are sent the schema hold their models to, each once.
+fn subsets(route: &Route) -> Vec<Subset> {
+    let mut subsets = Vec::new();
+    for target in route.tiers.iter().flatten() {
+        let is_openai = target.provider.base_url.host() == Some("api.openai.com");
+        let subset = match target.provider.dialect {
+            Dialect::Anthropic => Subset::Anthropic,
+            Dialect::OpenaiChat if is_openai => Subset::OpenaiStrict,
+            Dialect::OpenaiChat => Subset::Whole,
+        };
+        if target.structured == Structured::JsonSchema && !subsets.contains(&subset) {
+            subsets.push(subset);
+        }
+    }
+    subsets
 }
 
 /// The most tokens a reply of the route may take at last: the raised cap, else the cap, else what

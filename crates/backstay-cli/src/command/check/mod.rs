@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use backstay::contract::lint::{Lint, Usage};
 use backstay::policy::{CredentialSource, Pinning, Provider, Route, StreamMode, Target};
 use backstay_gateway::config::{CallLog, Problem, Settings, Severity};
+use backstay_wire::lower::Subset;
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -25,7 +26,8 @@ warnings; `--allow` silences one by its name.
 
 Examples:
   backstay check -c backstay.toml                    a config with its schemas
-  backstay check --schema new.json --cap 300         one schema, for replies of at most 300 tokens
+  backstay check --schema new.json --cap 300 --target anthropic
+                                                     one schema, with a cap and a provider
   backstay check --schema new.json --against old.json
                                                      what the new one breaks, and for whom
   backstay check -c backstay.toml --route triage --against old.json
@@ -45,6 +47,9 @@ pub(crate) struct Check {
     /// The most output tokens of a reply, for `--schema`
     #[arg(long, value_name = "TOKENS", requires = "schema")]
     cap: Option<u64>,
+    /// What the providers take of JSON Schema, for `--schema`: `openai_strict`, `anthropic`, …
+    #[arg(long, value_name = "SUBSET,…", requires = "schema", value_delimiter = ',', value_parser = subset)]
+    target: Vec<Subset>,
     /// An older version of the schema: says what changed since, and whom it breaks
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
@@ -110,7 +115,7 @@ fn config(check: &Check) -> Result<u8, Unread> {
 /// Checks one schema.
 fn schema_alone(check: &Check, path: &Path) -> Result<u8, Unread> {
     let file = source::schema_file(path)?;
-    let usage = Usage { rules: None, cap: check.cap };
+    let usage = Usage { rules: None, cap: check.cap, subsets: &check.target };
     let problems = lints::of_schema(&file, &usage, &check.allow);
     let usable = problems.iter().all(|problem| problem.severity == Severity::Warning);
     let old = check.against.as_deref().map(source::schema_file).transpose()?;
@@ -135,6 +140,14 @@ fn schema_alone(check: &Check, path: &Path) -> Result<u8, Unread> {
     parts.push(verdict(&problems));
     print::line(&parts.join("\n"));
     Ok(code)
+}
+
+/// A provider's part of JSON Schema by its name.
+fn subset(name: &str) -> Result<Subset, String> {
+    Subset::ALL.into_iter().find(|subset| subset.name() == name.trim()).ok_or_else(|| {
+        let names: Vec<&str> = Subset::ALL.into_iter().map(Subset::name).collect();
+        format!("not known; there are {}", names.join(", "))
+    })
 }
 
 /// A lint by its name.

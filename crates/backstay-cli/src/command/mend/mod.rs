@@ -58,7 +58,7 @@ pub(crate) struct Mend {
     /// The reply; without one, or with `-`, standard input. At most 16 MiB
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// A JSON Schema that the value must fit; it also helps to choose among readings
+    /// A JSON Schema that the value must fit
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
     /// What is accepted

@@ -14,9 +14,11 @@
 //! | `schema-unchecked` | nothing in the reply that a rule holds against the input |
 //! | `schema-cap-too-low` | an output cap that cuts the longest reply the schema allows |
 //! | `schema-no-longest` | a cap, and no bound on what the schema allows |
+//! | `schema-keyword-dropped` | what a provider does not hold the model to |
 
 mod against;
 mod checkable;
+mod dropped;
 mod escape;
 mod length;
 mod place;
@@ -24,6 +26,7 @@ mod walk;
 
 use std::fmt::Write as _;
 
+use backstay_wire::lower::Subset;
 use serde_json::Value;
 
 pub use against::{Breaks, Change, ChangeKind, MAX_CHANGES, Side, against};
@@ -49,17 +52,20 @@ pub enum Lint {
     CapTooLow,
     /// There is no longest reply.
     NoLongest,
+    /// A provider does not enforce something.
+    KeywordDropped,
 }
 
 impl Lint {
     /// Every lint, in the order of the reference.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::NoEscape,
         Self::OptionalKey,
         Self::OpenObject,
         Self::Unchecked,
         Self::CapTooLow,
         Self::NoLongest,
+        Self::KeywordDropped,
     ];
 
     /// The stable name, such as `schema-no-escape`.
@@ -71,6 +77,7 @@ impl Lint {
             Self::Unchecked => "schema-unchecked",
             Self::CapTooLow => "schema-cap-too-low",
             Self::NoLongest => "schema-no-longest",
+            Self::KeywordDropped => "schema-keyword-dropped",
         }
     }
 
@@ -94,6 +101,9 @@ impl Lint {
             Self::Unchecked => "a reply may fit the schema and be made up from end to end",
             Self::CapTooLow => "a legitimate reply is cut off, and asking again cuts it again",
             Self::NoLongest => "no cap is enough for every reply, and a cut reply is of no use",
+            Self::KeywordDropped => {
+                "the reply is still checked, so a breach costs a re-ask instead of being ruled out"
+            }
         }
     }
 
@@ -109,6 +119,9 @@ impl Lint {
             Self::CapTooLow => "raise the cap, or ask for less",
             Self::NoLongest => {
                 "set `maxLength` and `maxItems`; they are checked here if a provider drops them"
+            }
+            Self::KeywordDropped => {
+                "say it in the `description` too, or do without it; where a re-ask is cheap, allow this"
             }
         }
     }
@@ -133,9 +146,12 @@ pub struct Usage<'a> {
     pub rules: Option<&'a [&'a str]>,
     /// The most output tokens a reply may take at last. `None`: not known.
     pub cap: Option<u64>,
+    /// What the providers that may answer take of JSON Schema.
+    pub subsets: &'a [Subset],
 }
 
-/// What will hurt later, in the order of the schema; at most [`MAX_FINDINGS`].
+/// What will hurt later, in the order of the schema; at most [`MAX_FINDINGS`] and
+/// three about the whole and one for each subset.
 pub fn lint(schema: &Value, usage: &Usage<'_>) -> Vec<Finding> {
     let schemas = Schemas::of(schema);
     let mut findings = Vec::new();
@@ -147,6 +163,7 @@ pub fn lint(schema: &Value, usage: &Usage<'_>) -> Vec<Finding> {
     }
     findings.extend(checkable::unchecked(&schemas, usage.rules));
     findings.extend(usage.cap.and_then(|cap| capped(schema, cap)));
+    findings.extend(usage.subsets.iter().filter_map(|subset| dropped::dropped(schema, *subset)));
     findings
 }
 

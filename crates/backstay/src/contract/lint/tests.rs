@@ -1,5 +1,6 @@
 //! Tables of schemas and what is found in them.
 
+use backstay_wire::lower::Subset;
 use serde_json::{Value, json};
 
 use super::{Finding, Lacks, Lint, Longest, Usage, lint, longest};
@@ -102,7 +103,7 @@ fn an_object_must_rule_out_other_keys_unless_it_is_a_map() {
 #[test]
 fn nothing_held_against_the_input_is_told_of() {
     let unchecked = |schema: &Value, rules: Option<&[&str]>| {
-        let findings = lint(schema, &Usage { rules, cap: None });
+        let findings = lint(schema, &Usage { rules, ..Usage::default() });
         findings.into_iter().find(|finding| finding.lint == Lint::Unchecked)
     };
     let bare = closed(&json!({"label": {"type": "string"}}));
@@ -186,7 +187,7 @@ fn what_has_no_longest_says_why() {
 #[test]
 fn a_cap_is_held_against_the_longest_reply() {
     let capped = |schema: &Value, cap| {
-        let findings = lint(schema, &Usage { rules: None, cap: Some(cap) });
+        let findings = lint(schema, &Usage { cap: Some(cap), ..Usage::default() });
         let about = |finding: &Finding| matches!(finding.lint, Lint::CapTooLow | Lint::NoLongest);
         findings.into_iter().find(about)
     };
@@ -234,7 +235,7 @@ fn findings_are_bounded_and_a_schema_of_any_form_is_read() {
         json!({"properties": 3, "required": "x", "enum": {}, "items": [1]}),
         json!({"$ref": "#/nowhere", "anyOf": {}, "type": 4, "maxLength": -1}),
     ] {
-        lint(&odd, &Usage { rules: Some(&[]), cap: Some(1) });
+        lint(&odd, &Usage { rules: Some(&[]), cap: Some(1), subsets: &Subset::ALL });
     }
 }
 
@@ -243,4 +244,25 @@ fn names_lead_back_to_their_lints() {
     for one in Lint::ALL {
         assert_eq!(Lint::from_name(one.name()), Some(one));
     }
+}
+
+#[test]
+fn what_a_provider_does_not_enforce_is_told_once_for_each() {
+    let schema = closed(&json!({
+        "n": {"type": "integer", "minimum": 1, "maximum": 4},
+        "m": {"type": "integer", "minimum": 1}
+    }));
+    let dropped = |subsets: &[Subset]| {
+        let findings = lint(&schema, &Usage { subsets, ..Usage::default() }).into_iter();
+        let about = findings.filter(|finding| finding.lint == Lint::KeywordDropped);
+        about.map(|finding| (finding.pointer, finding.message)).collect::<Vec<_>>()
+    };
+    assert_eq!(dropped(&[Subset::OpenaiStrict, Subset::Whole]), []);
+    assert_eq!(
+        dropped(&[Subset::OpenaiStrict, Subset::Anthropic]),
+        [(
+            "/properties/n/minimum".to_owned(),
+            "`anthropic` does not enforce `minimum`, `maximum`".to_owned()
+        )]
+    );
 }
