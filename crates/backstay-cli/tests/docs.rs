@@ -142,6 +142,21 @@ fn headers_in(source: &str) -> impl Iterator<Item = String> {
 }
 
 #[test]
+fn every_edit_is_in_the_reference_with_its_class() {
+    let page = text("docs/reference/edits.md");
+    for kind in backstay::validate::EditKind::OF_VALUES {
+        let row = format!("| `{}` | `{}` |", kind.name(), kind.class());
+        assert!(page.contains(&row), "edits.md has no row {row}");
+    }
+    for kind in jsonmend::Kind::ALL {
+        let class = format!("| `{}`", kind.class().name());
+        let row = page.lines().find(|line| line.starts_with(&class)).unwrap_or_default();
+        let told = row.contains(&format!("`{kind}`"));
+        assert!(told, "edits.md does not tell of `{kind}` in the row of its class");
+    }
+}
+
+#[test]
 fn every_outcome_is_in_the_reference() {
     let rows = rows(&text("docs/reference/headers.md"));
     for outcome in Outcome::ALL {

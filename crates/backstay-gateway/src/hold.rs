@@ -121,7 +121,7 @@ impl Body for Held {
 fn comment(receipt: &Receipt) -> Vec<u8> {
     let mut out = Vec::new();
     let none = || "none".to_owned();
-    let text = format!(
+    let mut text = format!(
         "backstay call-id={} outcome={} target={} tier={} attempts={} fingerprint={}",
         receipt.call_id,
         receipt.outcome,
@@ -130,6 +130,10 @@ fn comment(receipt: &Receipt) -> Vec<u8> {
         receipt.attempts,
         receipt.fingerprint
     );
+    if !receipt.edits.is_empty() {
+        text.push_str(" edits=");
+        text.push_str(&receipt.edits_told().replace(", ", ","));
+    }
     sse::comment(&mut out, &text);
     out
 }

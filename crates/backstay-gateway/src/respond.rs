@@ -133,6 +133,7 @@ const CALL_ID: HeaderName = HeaderName::from_static("x-backstay-call-id");
 const OUTCOME: HeaderName = HeaderName::from_static("x-backstay-outcome");
 const FINGERPRINT: HeaderName = HeaderName::from_static("x-backstay-fingerprint");
 const TARGET: HeaderName = HeaderName::from_static("x-backstay-target");
+const EDITS: HeaderName = HeaderName::from_static("x-backstay-edits");
 const NOTES: HeaderName = HeaderName::from_static("x-backstay-notes");
 const ATTEMPTS: HeaderName = HeaderName::from_static("x-backstay-attempts");
 const TIER: HeaderName = HeaderName::from_static("x-backstay-tier");
@@ -150,6 +151,9 @@ pub fn stamp(headers: &mut HeaderMap, receipt: &Receipt) {
     }
     if let Some(target) = &receipt.target {
         put(TARGET, target);
+    }
+    if !receipt.edits.is_empty() {
+        put(EDITS, &receipt.edits_told());
     }
     if !receipt.notes.is_empty() {
         put(NOTES, &plain(&receipt.notes.join("; ")));

@@ -58,7 +58,7 @@ fn the_reference_page_is_that_of_the_types() {
         for (key, property) in resolved(&schema, table)["properties"].as_object().unwrap() {
             let many = property.get("items").is_some();
             let inner = property.get("items").unwrap_or(property);
-            let inner = resolved(&schema, inner);
+            let inner = table_of(&schema, resolved(&schema, inner));
             if inner.get("properties").is_some() {
                 let (open, shut) = if many { ("[{", "}]") } else { ("{", "}") };
                 write!(page, "\n### `{key} = {open} … {shut}` in `{header}`\n\n").unwrap();
@@ -86,6 +86,15 @@ fn rows(page: &mut String, schema: &Value, table: &Value) {
         assert!(!meaning.is_empty(), "`{key}` says nothing of its meaning");
         writeln!(page, "| `{key}` | {} | {default} | {meaning} |", kind(schema, property)).unwrap();
     }
+}
+
+/// The table among the forms that `value` may have, or itself.
+fn table_of<'v>(schema: &'v Value, value: &'v Value) -> &'v Value {
+    let forms = value.get("anyOf").and_then(Value::as_array);
+    let forms = forms.into_iter().flatten().map(|form| resolved(schema, form));
+    let mut tables =
+        forms.filter(|form| form.get("additionalProperties") == Some(&Value::Bool(false)));
+    tables.next().filter(|table| table["properties"].get("env").is_none()).unwrap_or(value)
 }
 
 /// A description as one line.

@@ -4,8 +4,10 @@
 
 use std::sync::Arc;
 
+use backstay::policy::{Mending, Syntax};
 use backstay::validate::{Asked, Checks, MAX_ERROR_BYTES, MAX_ERRORS, Rule, Schema, Shape, judge};
 use backstay_wire::chat::{Choice, Finish, Part};
+use jsonmend::{Kind, KindSet};
 use serde_json::{Value, json};
 
 /// xorshift64: the same texts on every run with one seed.
@@ -59,13 +61,17 @@ fn checks() -> Vec<Checks> {
         Rule::compile("n", "reply.n != 1 || has(reply.s)", None, None).unwrap(),
         Rule::compile("s", "!has(reply.s) || input.contains(reply.s)", None, None).unwrap(),
     ]);
-    [Shape::Text, Shape::Json, Shape::Schema(schema)]
-        .map(|shape| Checks { shape, rules: Arc::clone(&rules) })
-        .into()
+    let only_fence = Mending { syntax: Syntax::only(&[Kind::Fence]), ..Mending::default() };
+    let mendings = [Arc::new(only_fence), Arc::default()];
+    let shapes = [Shape::Text, Shape::Json, Shape::Schema(schema)];
+    let all = mendings
+        .iter()
+        .flat_map(|mending| shapes.iter().map(|shape| (shape.clone(), Arc::clone(mending))));
+    all.map(|(shape, mending)| Checks { shape, rules: Arc::clone(&rules), mending }).collect()
 }
 
 #[test]
-fn any_text_is_judged_and_only_strict_json_is_let_through() {
+fn any_text_is_judged_and_only_strict_json_comes_out_of_it() {
     let seeds = [
         r#"{"n": 1, "s": "abc", "l": [{"n": 2}, {"n": 3, "s": null}]}"#,
         "```json\n{\"n\": 2}\n```",
@@ -74,7 +80,7 @@ fn any_text_is_judged_and_only_strict_json_is_let_through() {
     ];
     let finishes = [Finish::Complete, Finish::ToolUse];
     let all = checks();
-    let asked = Asked { input: &|_| "abc".to_owned() };
+    let asked = Asked { input: &|_| "abc".to_owned(), tool: &|_| None };
     let mut dice = Dice(0x5EED_1234_ABCD_0001);
     for _ in 0..8_000 {
         let seed = dice.pick(&seeds);
@@ -89,9 +95,17 @@ fn any_text_is_judged_and_only_strict_json_is_let_through() {
         for checks in &all {
             match judge(&choice, checks, &asked) {
                 Ok(checked) => {
-                    if let Some(value) = checked.value {
-                        assert_eq!(serde_json::from_str::<Value>(&checked.text).unwrap(), value);
-                        assert!(text.contains(&checked.text), "nothing is made up: {text}");
+                    if let Some(value) = checked.value() {
+                        // Numbers out of a double's range are JSON, and not for `serde_json`.
+                        let again = serde_json::from_str::<Value>(&checked.text);
+                        assert!(
+                            again.is_err_and(|fault| fault.to_string().contains("range"))
+                                || serde_json::from_str::<Value>(&checked.text).unwrap() == value
+                        );
+                        let fence = checked.edits.iter().all(|edit| edit.kind.name() == "fence");
+                        assert!(!fence || text.contains(&checked.text), "made up: {text}");
+                        let is_strict = checks.mending.syntax.policy.allow != KindSet::ALL;
+                        assert!(fence || !is_strict, "not allowed: {text}");
                     }
                 }
                 Err(unfit) => {
@@ -106,7 +120,7 @@ fn any_text_is_judged_and_only_strict_json_is_let_through() {
 
 #[test]
 fn a_hundred_thousand_brackets_are_refused_and_not_followed() {
-    let asked = Asked { input: &|_| String::new() };
+    let asked = Asked { input: &|_| String::new(), tool: &|_| None };
     for text in
         ["[".repeat(100_000), "{\"n\":".repeat(100_000), "[".repeat(100_000) + &"]".repeat(100_000)]
     {

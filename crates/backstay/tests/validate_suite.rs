@@ -51,13 +51,17 @@ fn run(file: &Path, tally: &mut Tally) {
 }
 
 fn run_group(name: &str, schema: Schema, tests: &[Value], tally: &mut Tally) {
-    let checks = Checks { shape: Shape::Schema(Arc::new(schema)), rules: Arc::from([]) };
+    let checks = Checks {
+        shape: Shape::Schema(Arc::new(schema)),
+        rules: Arc::from([]),
+        mending: Arc::default(),
+    };
     for test in tests {
         let parts = vec![Part::Text(test["data"].to_string())];
         let choice = Choice { parts, finish: Finish::Complete, finish_word: None };
-        let outcome = judge(&choice, &checks, &Asked { input: &|_| String::new() });
+        let outcome = judge(&choice, &checks, &Asked::nothing());
         let right = match &outcome {
-            Ok(checked) => test["valid"] == true && checked.value.as_ref() == Some(&test["data"]),
+            Ok(checked) => test["valid"] == true && checked.value().as_ref() == Some(&test["data"]),
             Err(unfit) => {
                 test["valid"] == false
                     && unfit.fault == Fault::SchemaError

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::mend_words::{AlignTable, FieldTable, MendTable, ReportWord};
 use super::words::{
     AuthWord, CapWord, Day, DialectWord, KeyText, Length, RefusalWord, RuntimeWord, SemanticWord,
     StreamWord, StructuredWord, TemplateText, Tier, UpstreamWord,
@@ -225,6 +226,22 @@ pub(super) struct RouteTable {
     pub(super) schema: Option<String>,
     /// Checks beyond the schema. Default: none.
     pub(super) rules: Vec<RuleTable>,
+    /// What of a broken answer's JSON is mended: `"strict"` (damage with one reading), `"standard"`
+    /// (the same; what lost something is refused too, unless `partial` says otherwise),
+    /// `"lenient"` (also doubtful keys and numbers, by rule), `"off"`, or the table below. Default:
+    /// `"standard"`.
+    #[serde(deserialize_with = "super::mend_words::word_or_table")]
+    #[schemars(schema_with = "super::mend_words::schema")]
+    pub(super) mend: MendTable,
+    /// Which values of an answer that breaks its schema are brought to the schema's form. Default:
+    /// none.
+    pub(super) align: AlignTable,
+    /// Fields for which something else holds when they break the schema. The first that matches a
+    /// place counts. Default: none.
+    pub(super) fields: Vec<FieldTable>,
+    /// Whether every answer tells its edits as `backstay.edits` in its body: `"on_request"` (where
+    /// the caller sends `x-backstay-edits: 1`) or `"always"`.
+    pub(super) report_edits: ReportWord,
     /// How a call that the caller does not stream is asked of the provider: `"auto"` (streamed when
     /// the output cap is unknown or above 1,000 tokens), `"stream"` or `"as_asked"`.
     pub(super) upstream: UpstreamWord,
@@ -259,6 +276,10 @@ impl Default for RouteTable {
             prompt_version: None,
             schema: None,
             rules: Vec::new(),
+            mend: MendTable::default(),
+            align: AlignTable::default(),
+            fields: Vec::new(),
+            report_edits: ReportWord::OnRequest,
             upstream: UpstreamWord::Auto,
             stream: None,
             on_refusal: RefusalWord::LastResort,

@@ -10,6 +10,7 @@
 mod build;
 mod environment;
 mod file;
+mod mend_words;
 mod nearest;
 mod problem;
 mod schema;

@@ -22,8 +22,8 @@ const ROUTE: &str = "deadline = \"6s\"\n\
 enum Ends {
     /// With the right answer, as the provider sent it.
     Valid,
-    /// With the right answer, unwrapped.
-    Unwrapped,
+    /// With the right answer, after edits of this kind.
+    Mended(&'static str),
     /// With a valid answer that nobody could know to be wrong.
     Believed,
     /// With the provider's refusal.
@@ -32,7 +32,7 @@ enum Ends {
     Fails(&'static str),
 }
 
-use Ends::{Believed, Fails, Refused, Unwrapped, Valid};
+use Ends::{Believed, Fails, Mended, Refused, Valid};
 
 struct Row {
     behaviour: &'static str,
@@ -50,11 +50,11 @@ const fn row(behaviour: &'static str, alone: Ends, tries: usize, backed: usize) 
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
     row("healthy",            Valid,                           1, 1),
-    row("fenced",             Unwrapped,                       1, 1),
-    row("prose-around",       Fails("reply_not_json"),         3, 3),
+    row("fenced",             Mended("fence"),                 1, 1),
+    row("prose-around",       Mended("prose_before"),          1, 1),
     row("two-objects",        Fails("reply_not_json"),         3, 3),
-    row("think-tags",         Fails("reply_not_json"),         3, 3),
-    row("unclosed",           Fails("reply_not_json"),         3, 3),
+    row("think-tags",         Mended("think_block"),           1, 1),
+    row("unclosed",           Mended("missing_closer"),        1, 1),
     row("quiet-refusal",      Fails("reply_not_json"),         3, 3),
     row("wrong-schema",       Fails("reply_schema_error"),     3, 3),
     row("wrong-type",         Fails("reply_schema_error"),     3, 3),
@@ -98,10 +98,10 @@ fn wrong_end(ends: Ends, dialect: Dialect, seen: &Seen) -> Vec<String> {
             want(seen.status == 200 && value == triaged(), "not the answer");
             want(outcome == "answered", "not told as answered");
         }
-        Unwrapped => {
+        Mended(kind) => {
             want(seen.status == 200 && value == triaged(), "not the answer");
-            want(outcome == "normalised", "not told as normalised");
-            want(seen.header("x-backstay-notes").contains("fence"), "the fence is not noted");
+            want(outcome == "mended", "not told as mended");
+            want(seen.header("x-backstay-edits").contains(kind), "the edit is not told");
         }
         Believed => want(seen.status == 200 && value["category"].is_string(), "not an answer"),
         Refused => {
@@ -131,7 +131,7 @@ async fn one(world: &World, row: &Row, caller: Dialect, name: String) -> Vec<Str
     if (log.len(), alone.attempts()) != (row.tries, row.tries) {
         found.push(format!("{} calls, {} told, not {}", log.len(), alone.attempts(), row.tries));
     }
-    let stays = matches!(row.alone, Valid | Unwrapped | Believed | Refused);
+    let stays = matches!(row.alone, Valid | Mended(_) | Believed | Refused);
     let end = if stays { row.alone } else { Valid };
     found.extend(wrong_end(end, caller, &backed).into_iter().map(|w| format!("backed: {w}")));
     let had = (
@@ -379,7 +379,7 @@ async fn a_request_that_a_rule_cannot_read_is_refused_before_it_costs_anything()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_one_of_several_choices_is_checked_and_unwrapped() {
+async fn every_one_of_several_choices_is_checked_and_mended() {
     const TWO: &str = r#"{"id":"x","object":"chat.completion","created":1,"model":"m","system_fingerprint":"fp_1","choices":[{"index":0,"message":{"role":"assistant","content":"{\"a\":1}"},"finish_reason":"stop"},{"index":1,"message":{"role":"assistant","content":"```json\n{\"a\":2}\n```"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
     let fixed = Fixed::start(TWO).await;
     let world = Setup::new()
@@ -391,7 +391,7 @@ async fn every_one_of_several_choices_is_checked_and_unwrapped() {
     body["response_format"] = json!({"type": "json_object"});
     body["n"] = json!(2);
     let seen = world.ask(OPENAI, &body).await;
-    assert_eq!((seen.status, seen.header("x-backstay-outcome")), (200, "normalised"));
+    assert_eq!((seen.status, seen.header("x-backstay-outcome")), (200, "mended"));
     for (at, text) in ["{\"a\":1}", "{\"a\":2}"].into_iter().enumerate() {
         assert_eq!(seen.json()["choices"][at]["message"]["content"], text, "{}", seen.text());
     }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use backstay_decide::fault::Fault;
-use backstay_decide::recover::{self, Cap, Facts, Fallback, Next, OnRefusal, Schema};
+use backstay_decide::recover::{self, Cap, Facts, Fallback, Next, OnRefusal, OnSemantic, Schema};
 use backstay_decide::{Backoff, Verdict};
 use backstay_wire::chat::Choice;
 
+use super::amended::has_cut_call;
 use super::{Call, End, Plan};
 use crate::attempt::{Failure, Got, Seen, Whole};
 use crate::clock::ThreadDice;
@@ -74,18 +75,7 @@ impl Call {
         let verdict = self.verdict(&whole);
         self.judged(verdict.as_ref().err().map(|(_, unfit)| unfit));
         match verdict {
-            Ok(checked) => {
-                let changed: Vec<(usize, String)> = checked
-                    .into_iter()
-                    .enumerate()
-                    .filter(|(_, checked)| checked.normalised.is_some())
-                    .map(|(at, checked)| (at, checked.text))
-                    .collect();
-                let outcome =
-                    if changed.is_empty() { Outcome::Answered } else { Outcome::Normalised };
-                self.end = Some(End::Reply(Box::new(whole), outcome, changed));
-                self.plan = Plan::Over;
-            }
+            Ok(checked) => self.passes(whole, checked),
             Err((at, unfit)) => {
                 let failure = Failure::new(unfit.fault, sentence(&unfit));
                 if can_be_mended(unfit.fault) {
@@ -93,7 +83,12 @@ impl Call {
                     let choice = whole.reply.choices.get(at).unwrap_or(&nothing);
                     self.prepare_reask(choice, &unfit, whole.reply.usage);
                 }
-                let next = self.decide(&failure);
+                let next = if unfit.is_reaskable() {
+                    self.keep_best(&whole);
+                    self.decide(&failure)
+                } else {
+                    self.rejected(&failure)
+                };
                 self.follow(next, failure, Some(whole));
             }
         }
@@ -101,23 +96,46 @@ impl Call {
 
     /// Every choice of the reply must pass; an empty reply is judged as one choice with nothing.
     fn verdict(&self, whole: &Whole) -> Result<Vec<Checked>, (usize, Unfit)> {
+        self.each_choice(whole, |choice, asked| self.judge_choice(choice, asked))
+    }
+
+    fn judge_choice(&self, choice: &Choice, asked: &Asked<'_>) -> Result<Checked, Unfit> {
+        let checked = validate::judge(choice, &self.contract.checks, asked)?;
+        let value_missing = self.contract.wants_json() && checked.document.is_none();
+        if value_missing && !self.contract.offers_tools() {
+            return Err(unasked_call());
+        }
+        self.read(checked)
+    }
+
+    /// Every choice as it passes, with declared fallbacks where it does not. `None`: they do not
+    /// help.
+    pub(super) fn with_fallbacks(&self, whole: &Whole) -> Option<Vec<Checked>> {
+        let checks = &self.contract.checks;
+        let judged = self.each_choice(whole, |choice, asked| {
+            self.judge_choice(choice, asked)
+                .or_else(|unfit| validate::with_fallbacks(&unfit, checks, asked).ok_or(unfit))
+                .and_then(|checked| self.read(checked))
+        });
+        judged.ok()
+    }
+
+    /// What `judge` makes of each choice, or the first that it refuses.
+    fn each_choice(
+        &self,
+        whole: &Whole,
+        judge: impl Fn(&Choice, &Asked<'_>) -> Result<Checked, Unfit>,
+    ) -> Result<Vec<Checked>, (usize, Unfit)> {
         let contract = &self.contract;
         let input = |pointer: Option<&str>| contract.rule_input(pointer);
-        let asked = Asked { input: &input };
+        let tool = |name: &str| contract.tool(name, &self.engine);
+        let asked = Asked { input: &input, tool: &tool };
         let nothing = [Choice::default()];
         let choices = match whole.reply.choices.as_slice() {
             [] => &nothing[..],
             choices => choices,
         };
-        let judge = |choice| {
-            let checked = validate::judge(choice, &contract.checks, &asked)?;
-            let value_missing = contract.wants_json() && checked.value.is_none();
-            if value_missing && !contract.offers_tools() {
-                return Err(unasked_call());
-            }
-            self.read(checked)
-        };
-        let judged = choices.iter().map(judge).enumerate();
+        let judged = choices.iter().map(|choice| judge(choice, &asked)).enumerate();
         judged.map(|(at, judged)| judged.map_err(|unfit| (at, unfit))).collect()
     }
 
@@ -125,7 +143,10 @@ impl Call {
     pub(super) fn read(&self, checked: Checked) -> Result<Checked, Unfit> {
         let Some(reader) = &self.contract.reader else { return Ok(checked) };
         // A call of a tool is no value, and none of the type's business.
-        let read = checked.value.as_ref().map_or(Ok(()), |_| reader.check(&checked.text));
+        let read = match checked.document {
+            Some(_) => reader.check(&checked.text),
+            None => Ok(()),
+        };
         let refused = |why| {
             Unfit::new(
                 Fault::SchemaError,
@@ -164,6 +185,15 @@ impl Call {
         decision.next
     }
 
+    /// What follows a reply of which the route rejects a field: no re-ask and no fallback.
+    fn rejected(&mut self, failure: &Failure) -> Next {
+        let on_semantic = OnSemantic::Reject;
+        let facts = Facts { fault: Fault::SemanticError, on_semantic, ..self.facts(failure) };
+        let decision = recover::decide(&facts, &mut ThreadDice);
+        self.decided(&decision);
+        decision.next
+    }
+
     fn facts(&self, failure: &Failure) -> Facts {
         let now = self.engine.now();
         let route = &self.contract.route;
@@ -179,7 +209,7 @@ impl Call {
             max_attempts: route.max_attempts,
             tries_here: stop.map_or(1, |stop| stop.tries.max(1)),
             reask: self.reask_budget(),
-            fallback: Fallback::HasNot,
+            fallback: if self.best.is_some() { Fallback::Has } else { Fallback::HasNot },
             cap: self.cap_standing(),
             schema: if asked { Schema::Asked } else { Schema::None },
             live_elsewhere: route::live_elsewhere(self, now),
@@ -238,6 +268,10 @@ impl Call {
                 self.end = Some(End::LastResort);
                 Plan::Over
             }
+            Next::Fallback if self.best.is_some() => {
+                self.falls_back();
+                Plan::Over
+            }
             Next::Fallback | Next::Fail => {
                 self.end = Some(End::Fail(Box::new(self.error(&failure))));
                 Plan::Over
@@ -270,7 +304,8 @@ impl Call {
 
     /// What the caller gets as it is: a reply with its own finish, or the provider's refusal.
     fn handed(&self, failure: &Failure, whole: Option<Whole>) -> End {
-        let Some(whole) = whole else {
+        // A call of a tool is an effect: half of one is never handed on.
+        let Some(whole) = whole.filter(|whole| !has_cut_call(&whole.reply)) else {
             return End::Fail(Box::new(self.error(failure)));
         };
         let outcome = match failure.fault {

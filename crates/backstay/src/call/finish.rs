@@ -2,12 +2,13 @@
 
 use backstay_decide::Local;
 use backstay_decide::recover::LastResort as Resort;
-use backstay_wire::chat::Part;
 use backstay_wire::dialect::UsageEvent;
 use backstay_wire::{Dialect, Reply};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use super::amended::{Amended, amend};
+use super::report::tally;
 use super::retell::retold;
 use super::{Answer, Body, Call, End, Plan};
 use crate::attempt::Whole;
@@ -32,7 +33,7 @@ impl Call {
             }),
         };
         match end {
-            End::Reply(whole, outcome, texts) => Ok(self.reply(*whole, outcome, &texts)),
+            End::Reply(whole, outcome, amended) => Ok(self.reply(*whole, outcome, amended)),
             End::LastResort => Ok(self.resort()),
             End::Fail(error) => Err(self.fail(*error)),
             End::Stream(opened, held) => Ok(self.stream(opened, held)),
@@ -43,6 +44,10 @@ impl Call {
     pub(crate) fn ends_without_target(&mut self, cause: Local, note: String) {
         self.plan = Plan::Over;
         self.tell(Step::Decided { next: "end".into(), why: note.clone() });
+        if self.best.is_some() {
+            self.falls_back();
+            return;
+        }
         if self.last_resort() == Resort::Has && cause != Local::OverBudget {
             self.end = Some(End::LastResort);
             return;
@@ -72,17 +77,15 @@ impl Call {
         rests.min().map(|until| until.since(now))
     }
 
-    fn reply(mut self, whole: Whole, outcome: Outcome, texts: &[(usize, String)]) -> Answer {
+    fn reply(mut self, whole: Whole, outcome: Outcome, amended: Vec<Amended>) -> Answer {
         let caller = self.contract.ask.dialect;
         let raw = whole.raw.filter(|_| whole.dialect == caller);
-        let raw = match texts {
+        let raw = match amended.as_slice() {
             [] => raw,
-            texts => raw.and_then(|raw| retold(caller, &raw, texts)),
+            amended => raw.and_then(|raw| retold(caller, &raw, amended)),
         };
         let mut reply = whole.reply;
-        for (at, text) in texts {
-            replace_text(&mut reply, *at, text);
-        }
+        amend(&mut reply, amended);
         let body = match (self.contract.wants, raw) {
             (Wants::Stream { usage }, _) => {
                 Body::Told(told(caller, &self.contract.model, &reply, usage))
@@ -101,9 +104,7 @@ impl Call {
         if matches!(self.contract.wants, Wants::Stream { .. }) && reply.choices.len() > 1 {
             self.notes.push(format!("lost /choices: 1 of {} told", reply.choices.len()));
         }
-        if outcome == Outcome::Normalised {
-            self.notes.push("fence removed".into());
-        }
+        let body = self.with_report(body);
         self.answered(outcome, body)
     }
 
@@ -167,6 +168,7 @@ impl Call {
             tier: stop.map(|stop| u32::try_from(stop.tier).unwrap_or(u32::MAX).saturating_add(1)),
             attempts: self.attempts,
             fingerprint: self.contract.fingerprint.label(),
+            edits: tally(&self.edits),
             notes: self.losses.iter().chain(&self.notes).take(MAX_NOTES).cloned().collect(),
         }
     }
@@ -202,7 +204,7 @@ impl Call {
         let contract = &self.contract;
         self.engine.metrics().ended(&contract.route.name, outcome, code, took);
         let told = (!code.is_empty()).then_some(code.into());
-        let note = if note.is_empty() { self.notes.join("; ") } else { note.to_owned() };
+        let note = if note.is_empty() { self.ending(receipt) } else { note.to_owned() };
         self.tell(Step::Ended { outcome: outcome.word().into(), code: told, note });
         let contract = &self.contract;
         let caller = contract.ask.caller.as_deref();
@@ -225,6 +227,7 @@ impl Call {
             provider_request_id: self.seen.request_id.take().unwrap_or_default(),
             finish: self.seen.finish.into(),
             validation: self.seen.validation.into(),
+            edits: receipt.edits_told(),
             latency_ms: milliseconds(took),
             first_token_ms: self.first_out.map(milliseconds).unwrap_or_default(),
             input_tokens: self.usage.input.unwrap_or_default(),
@@ -233,6 +236,13 @@ impl Call {
             trail: std::mem::take(&mut self.trail),
         };
         self.engine.call_log().put(row);
+    }
+
+    /// What was changed in the answer and lost of it.
+    fn ending(&self, receipt: &Receipt) -> String {
+        let edits = receipt.edits_told();
+        let edits = (!edits.is_empty()).then(|| format!("edits: {edits}"));
+        edits.into_iter().chain(self.notes.iter().cloned()).collect::<Vec<_>>().join("; ")
     }
 
     /// When the call arrived, in milliseconds since the Unix epoch.
@@ -264,12 +274,4 @@ fn told(dialect: Dialect, model: &str, reply: &Reply, usage: bool) -> Bytes {
         writer.write(&delta, &mut out);
     }
     Bytes::from(out)
-}
-
-/// Puts `text` in the place of a choice's text parts.
-fn replace_text(reply: &mut Reply, at: usize, text: &str) {
-    let Some(choice) = reply.choices.get_mut(at) else { return };
-    let at = choice.parts.iter().position(|part| matches!(part, Part::Text(_))).unwrap_or(0);
-    choice.parts.retain(|part| !matches!(part, Part::Text(_)));
-    choice.parts.insert(at.min(choice.parts.len()), Part::Text(text.to_owned()));
 }

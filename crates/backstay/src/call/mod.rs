@@ -1,9 +1,11 @@
 //! The life of one call. Read [`answer`]: it is the table of contents of this library.
 
 mod again;
+mod amended;
 mod facts;
 mod finish;
 mod refuse;
+mod report;
 mod retell;
 mod story;
 mod streaming;
@@ -32,8 +34,9 @@ use crate::fault::CallError;
 use crate::policy;
 use crate::record::{Outcome, Receipt, Trail};
 use crate::route::{self, Held, Step, Stop};
-use crate::validate::{self, Asked, Checks};
+use crate::validate::{self, Asked, Checks, Edit};
 use again::Reasks;
+use amended::{Amended, Best};
 pub(crate) use typed::Reader;
 pub use typed::{Typed, TypedError, answer_as};
 
@@ -144,8 +147,12 @@ pub(crate) struct Call {
     last: Option<Failure>,
     /// What the row needs of the last attempt.
     seen: LastSeen,
-    /// What was changed in the answer or lost, in few words.
+    /// What was lost of the answer, in few words.
     notes: Vec<String>,
+    /// What was changed in the answer.
+    edits: Vec<Edit>,
+    /// The best reply that is an answer with the declared fallbacks in place.
+    best: Option<Box<Best>>,
     /// What the last request could not say in its provider's dialect.
     losses: Vec<String>,
     /// From arrival to the first content handed on.
@@ -175,8 +182,8 @@ pub(crate) enum Plan {
 /// What a call ends with.
 #[derive(Debug)]
 pub(crate) enum End {
-    /// A reply, how it ends, and the texts to be put in place of a choice's own, by its index.
-    Reply(Box<Whole>, Outcome, Vec<(usize, String)>),
+    /// A reply, how it ends, and what is put in place of what its choices say.
+    Reply(Box<Whole>, Outcome, Vec<Amended>),
     /// A stream to hand on.
     Stream(Box<attempt::stream::Opened>, Held),
     /// The route's last resort.
@@ -217,6 +224,8 @@ impl Call {
             last: None,
             seen: LastSeen::default(),
             notes: Vec::new(),
+            edits: Vec::new(),
+            best: None,
             losses: Vec::new(),
             first_out: None,
             closed: false,
@@ -239,10 +248,12 @@ impl Call {
         if !self.contract.shape.by_caller() {
             return LastResort::Has;
         }
-        let shape = Checks { shape: self.contract.checks.shape.clone(), rules: Arc::default() };
-        let nothing = |_: Option<&str>| String::new();
-        let asked = Asked { input: &nothing };
-        let checked = validate::judge(&resort_choice(resort), &shape, &asked);
+        let shape = Checks {
+            shape: self.contract.checks.shape.clone(),
+            rules: Arc::default(),
+            mending: Arc::default(),
+        };
+        let checked = validate::judge(&resort_choice(resort), &shape, &Asked::nothing());
         match checked.and_then(|checked| self.read(checked)) {
             Ok(_) => LastResort::Has,
             Err(_) => LastResort::HasNot,

@@ -51,6 +51,7 @@ impl Door {
             tier: None,
             attempts: 0,
             fingerprint: String::new(),
+            edits: Vec::new(),
             notes: Vec::new(),
         })
     }

@@ -4,16 +4,25 @@ use backstay_wire::Dialect;
 use bytes::Bytes;
 use serde_json::Value;
 
-/// `raw`, a reply of `dialect`, with `texts` in the place of what its choices say, by their index.
-/// `None` where their place is not found: then the reply has to be written anew.
-pub(super) fn retold(dialect: Dialect, raw: &[u8], texts: &[(usize, String)]) -> Option<Bytes> {
+use super::amended::Amended;
+use crate::validate::NewArguments;
+
+/// `raw`, a reply of `dialect`, with what was amended in the place of what its choices say. `None`
+/// where a place is not found: then the reply has to be written anew.
+pub(super) fn retold(dialect: Dialect, raw: &[u8], amended: &[Amended]) -> Option<Bytes> {
     let mut reply: Value = serde_json::from_slice(raw).ok()?;
-    for (at, text) in texts {
+    for Amended { at, text, arguments } in amended {
+        let said = match dialect {
+            Dialect::OpenaiChat => reply.get_mut("choices")?.get_mut(*at)?.get_mut("message")?,
+            Dialect::Anthropic => reply.get_mut("content")?,
+        };
+        for new in arguments {
+            put_arguments(dialect, said, new)?;
+        }
+        let Some(text) = text else { continue };
         let place = match dialect {
-            Dialect::OpenaiChat => {
-                reply.get_mut("choices")?.get_mut(*at)?.pointer_mut("/message/content")?
-            }
-            Dialect::Anthropic => only_text(reply.get_mut("content")?.as_array_mut()?)?,
+            Dialect::OpenaiChat => said.get_mut("content")?,
+            Dialect::Anthropic => only_text(said.as_array_mut()?)?,
         };
         if !place.is_string() {
             return None;
@@ -21,6 +30,23 @@ pub(super) fn retold(dialect: Dialect, raw: &[u8], texts: &[(usize, String)]) ->
         *place = Value::from(text.as_str());
     }
     serde_json::to_vec(&reply).ok().map(Bytes::from)
+}
+
+/// Puts new arguments into the call they belong to. `None`: it is not found.
+fn put_arguments(dialect: Dialect, said: &mut Value, new: &NewArguments) -> Option<()> {
+    match dialect {
+        Dialect::OpenaiChat => {
+            let call = said.get_mut("tool_calls")?.get_mut(new.call)?;
+            let place = call.get_mut("function")?.get_mut("arguments")?;
+            *place = Value::from(new.text.as_str());
+        }
+        Dialect::Anthropic => {
+            let is_call = |block: &&mut Value| block.get("type").is_some_and(|t| t == "tool_use");
+            let block = said.as_array_mut()?.iter_mut().filter(is_call).nth(new.call)?;
+            *block.get_mut("input")? = serde_json::from_str(&new.text).ok()?;
+        }
+    }
+    Some(())
 }
 
 /// The text of the first text block; the others, whose words are part of the new text, are taken
@@ -36,11 +62,15 @@ fn only_text(blocks: &mut Vec<Value>) -> Option<&mut Value> {
 mod tests {
     use backstay_wire::Dialect::{Anthropic, OpenaiChat};
 
-    use super::retold;
+    use super::{Amended, NewArguments, retold};
 
     fn told(dialect: backstay_wire::Dialect, raw: &str, texts: &[(usize, &str)]) -> Option<String> {
-        let texts: Vec<(usize, String)> =
-            texts.iter().map(|(at, text)| (*at, (*text).to_owned())).collect();
+        let amended = |(at, text): &(usize, &str)| Amended {
+            at: *at,
+            text: Some((*text).to_owned()),
+            arguments: Vec::new(),
+        };
+        let texts: Vec<Amended> = texts.iter().map(amended).collect();
         let bytes = retold(dialect, raw.as_bytes(), &texts)?;
         Some(String::from_utf8(bytes.to_vec()).unwrap())
     }
@@ -56,6 +86,22 @@ mod tests {
         assert_eq!(
             told(Anthropic, raw, &[(0, "A")]).unwrap(),
             r#"{"content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"A"}],"odd":1}"#
+        );
+    }
+
+    #[test]
+    fn new_arguments_go_to_the_call_they_belong_to() {
+        let new = |call| NewArguments { part: call, call, text: r#"{"q":2}"#.to_owned() };
+        let amended = [Amended { at: 0, text: None, arguments: vec![new(1)] }];
+        let raw = r#"{"choices":[{"message":{"content":null,"tool_calls":[{"function":{"name":"a","arguments":"{}"}},{"function":{"name":"b","arguments":"{q:2}"},"x":1}]}}]}"#;
+        assert_eq!(
+            retold(OpenaiChat, raw.as_bytes(), &amended).unwrap(),
+            r#"{"choices":[{"message":{"content":null,"tool_calls":[{"function":{"name":"a","arguments":"{}"}},{"function":{"name":"b","arguments":"{\"q\":2}"},"x":1}]}}]}"#
+        );
+        let raw = r#"{"content":[{"type":"text","text":"a"},{"type":"tool_use","input":{}},{"type":"tool_use","input":{"q":"2"},"x":1}]}"#;
+        assert_eq!(
+            retold(Anthropic, raw.as_bytes(), &amended).unwrap(),
+            r#"{"content":[{"type":"text","text":"a"},{"type":"tool_use","input":{}},{"type":"tool_use","input":{"q":2},"x":1}]}"#
         );
     }
 

@@ -10,6 +10,7 @@ mod cap;
 mod fingerprint;
 pub mod lint;
 pub mod shape;
+mod tools;
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};

@@ -55,34 +55,29 @@ pub(super) fn settle(
     ready: &Ready,
     engine: &Engine,
 ) -> Result<(Asked, Checks), CallError> {
-    let rules = Arc::clone(&ready.rules);
+    let (rules, mending) = (Arc::clone(&ready.rules), Arc::clone(&route.mending));
+    let checks = |shape, rules| Checks { shape, rules, mending };
     match own_format(head, ask).map_err(|fault| malformed(&fault))? {
-        Some(Own::Text) => Ok((
-            Asked::ByCaller { schema: None },
-            Checks { shape: Shape::Text, rules: Arc::default() },
-        )),
-        Some(Own::Json) => {
-            let checks = Checks { shape: Shape::Json, rules };
-            Ok((Asked::ByCaller { schema: None }, checks))
+        Some(Own::Text) => {
+            Ok((Asked::ByCaller { schema: None }, checks(Shape::Text, Arc::default())))
         }
+        Some(Own::Json) => Ok((Asked::ByCaller { schema: None }, checks(Shape::Json, rules))),
         Some(Own::Schema(schema)) => {
             let compiled = engine.schemas().get(&schema).map_err(|fault| {
                 let note = format!("the response schema cannot be used: {fault}");
                 CallError::local(Local::InvalidRequest, note).blaming(field(ask.dialect))
             })?;
-            let checks = Checks { shape: Shape::Schema(compiled), rules };
+            let checks = checks(Shape::Schema(compiled), rules);
             Ok((Asked::ByCaller { schema: Some(Arc::new(schema)) }, checks))
         }
         None => Ok(match (&route.schema, &ready.schema) {
             (Some(source), Some(compiled)) if !offers_tools(head, ask) => {
-                let checks = Checks { shape: Shape::Schema(Arc::clone(compiled)), rules };
+                let checks = checks(Shape::Schema(Arc::clone(compiled)), rules);
                 (Asked::ByRoute { schema: Arc::clone(source) }, checks)
             }
             // Rules of a route without a schema look at the text. Calls with tools have no rules.
-            _ if offers_tools(head, ask) => {
-                (Asked::Nothing, Checks { shape: Shape::Text, rules: Arc::default() })
-            }
-            _ => (Asked::Nothing, Checks { shape: Shape::Text, rules }),
+            _ if offers_tools(head, ask) => (Asked::Nothing, checks(Shape::Text, Arc::default())),
+            _ => (Asked::Nothing, checks(Shape::Text, rules)),
         }),
     }
 }

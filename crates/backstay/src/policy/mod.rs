@@ -2,6 +2,7 @@
 //!
 //! A [`Policy`] is immutable; a reload makes a new one. A call reads it once and keeps that copy.
 
+mod mending;
 mod provider;
 mod route;
 mod secret;
@@ -9,6 +10,10 @@ mod secret;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use mending::{
+    Align, Coercion, Encoded, Enums, Extra, Field, FieldPath, Mending, Missing, OnFail, Partial,
+    Report, Syntax,
+};
 pub use provider::{
     CapField, CredentialSource, Money, Pinning, Price, Prices, Provider, Structured, Target,
 };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Money, Target};
+use super::{Mending, Money, Target};
 pub use backstay_decide::recover::OnSemantic;
 
 /// What a caller asks for as `model`.
@@ -37,6 +37,8 @@ pub struct Route {
     pub schema: Option<Arc<serde_json::Value>>,
     /// Checks beyond the schema.
     pub rules: Vec<RuleText>,
+    /// What may be done to a reply that is not quite what was asked for.
+    pub mending: Arc<Mending>,
     /// Whether a plain call is streamed from the provider.
     pub upstream: Upstream,
     /// How a streamed call is handed on. `None`: gate for text, buffered with a schema.

@@ -51,6 +51,8 @@ pub struct Row {
     pub finish: Word,
     /// What the checks said: `ok`, a layer's word, or empty when nothing was judged.
     pub validation: Word,
+    /// How many edits of each kind were made to the answer, as the header has it; empty: none.
+    pub edits: String,
     /// From arrival to the last byte.
     pub latency_ms: f64,
     /// From arrival to the first content handed on, in a stream; 0: not streamed.

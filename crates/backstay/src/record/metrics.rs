@@ -32,6 +32,7 @@ pub struct Metrics {
     first_token: Family<TargetLabels, Histogram, fn() -> Histogram>,
     verdicts: Family<VerdictLabels, Counter>,
     tokens: Family<TokenLabels, Counter>,
+    edits: Family<EditLabels, Counter>,
     unknown: Family<TargetLabels, Counter>,
     in_flight: Gauge,
     open: Family<TargetLabels, Gauge>,
@@ -72,6 +73,13 @@ struct VerdictLabels {
 struct TokenLabels {
     target: String,
     direction: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EditLabels {
+    kind: &'static str,
+    target: String,
+    model: String,
 }
 
 fn seconds() -> Histogram {
@@ -119,6 +127,7 @@ impl Metrics {
             first_token: Family::new_with_constructor(seconds),
             verdicts: Family::default(),
             tokens: Family::default(),
+            edits: Family::default(),
             unknown: Family::default(),
             in_flight: Gauge::default(),
             open: Family::default(),
@@ -150,6 +159,11 @@ impl Metrics {
             "verdicts",
             "Replies judged, by route, target and status",
             self.verdicts.clone(),
+        );
+        registry.register(
+            "edits",
+            "Edits made to replies, by kind, target and the provider's model",
+            self.edits.clone(),
         );
         registry.register("tokens", "Tokens providers reported", self.tokens.clone());
         registry.register(
@@ -217,6 +231,13 @@ impl Metrics {
     pub fn judged(&self, route: &str, target: &str, status: &'static str) {
         let labels = VerdictLabels { route: route.into(), target: label(target), status };
         self.verdicts.get_or_create(&labels).inc();
+    }
+
+    /// A reply was handed on with `count` edits of a kind. `model` is the provider's name of it;
+    /// empty where the caller named it.
+    pub fn edited(&self, kind: &'static str, count: u32, target: &str, model: &str) {
+        let labels = EditLabels { kind, target: label(target), model: model.into() };
+        self.edits.get_or_create(&labels).inc_by(count.into());
     }
 
     /// A reply held `count` elements not known here.

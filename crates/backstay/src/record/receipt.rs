@@ -17,8 +17,32 @@ pub struct Receipt {
     pub attempts: u32,
     /// The contract's fingerprint: 12 hexadecimal digits.
     pub fingerprint: String,
-    /// What was changed in the answer or lost between dialects, in few words; empty: nothing.
+    /// What was changed in the answer: how many edits of each kind. Empty: it is as it came.
+    pub edits: Vec<(&'static str, u32)>,
+    /// What was lost between dialects, in few words; empty: nothing.
     pub notes: Vec<String>,
+}
+
+/// The most bytes of the edits as one text.
+const MAX_EDITS: usize = 400;
+
+impl Receipt {
+    /// The edits as headers and the log have them: `fence=1, trailing_comma=3`; empty: none. At
+    /// most 400 bytes; what does not fit is counted as `other`.
+    pub fn edits_told(&self) -> String {
+        let mut told = String::new();
+        let mut other = 0_u32;
+        for (kind, count) in &self.edits {
+            let one = format!("{kind}={count}");
+            if told.len() + one.len() + 20 > MAX_EDITS {
+                other = other.saturating_add(*count);
+                continue;
+            }
+            told.push_str(if told.is_empty() { "" } else { ", " });
+            told.push_str(&one);
+        }
+        if other > 0 { format!("{told}, other={other}") } else { told }
+    }
 }
 
 /// How a call ended.
@@ -26,8 +50,14 @@ pub struct Receipt {
 pub enum Outcome {
     /// The reply passed every check as it came.
     Answered,
-    /// The reply passed after a named normalisation.
-    Normalised,
+    /// The reply passed after named edits; every value was in it.
+    Mended,
+    /// The reply passed with a value that breaks the schema, as the route lets it.
+    Flagged,
+    /// Some of the reply was cut off or dropped, and the route takes what is there.
+    Partial,
+    /// Some value is a declared fallback or default, not the model's.
+    Fallback,
     /// Cut at the caller's own cap, and handed on as it is.
     Truncated,
     /// A refusal, handed on with the provider's reason.
@@ -46,9 +76,12 @@ pub enum Outcome {
 
 impl Outcome {
     /// Every outcome, for metrics and docs.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Answered,
-        Self::Normalised,
+        Self::Mended,
+        Self::Flagged,
+        Self::Partial,
+        Self::Fallback,
         Self::Truncated,
         Self::Refused,
         Self::Paused,
@@ -62,7 +95,10 @@ impl Outcome {
     pub fn word(self) -> &'static str {
         match self {
             Self::Answered => "answered",
-            Self::Normalised => "normalised",
+            Self::Mended => "mended",
+            Self::Flagged => "flagged",
+            Self::Partial => "partial",
+            Self::Fallback => "fallback",
             Self::Truncated => "truncated",
             Self::Refused => "refused",
             Self::Paused => "paused",

@@ -39,6 +39,7 @@ pub(crate) fn direct(policy: &Policy, name: &str) -> Option<Route> {
         upstream: Upstream::Auto,
         stream: None,
         on_refusal: RefusalPolicy::LastResort,
+        mending: Arc::default(),
         on_semantic: OnSemantic::Reask,
         last_resort: None,
     })

@@ -1,11 +1,10 @@
 //! Says why and where a text is not JSON, in the words of Python's `json`.
 //!
-//! `serde_json` decides whether a text is JSON; this only words a refusal. Models have read
-//! Python's messages often, and S2 prints them. What Python accepts and JSON does not (`NaN`) is
-//! `Expecting value`; what only `serde_json` refuses (a number out of range, half a surrogate pair,
-//! a repeated key) keeps its words.
+//! `jsonmend` decides whether a text is JSON; this only words a refusal. Models have read Python's
+//! messages often, and S2 prints them. What Python accepts and JSON does not (`NaN`) is
+//! `Expecting value`.
 
-/// The deepest nesting that is read: `serde_json`'s limit.
+/// The deepest nesting that is read: the limit of the policy.
 const MAX_DEPTH: usize = 127;
 
 /// Where a text stops being JSON.
@@ -15,29 +14,16 @@ struct Spot {
     at: usize,
 }
 
-/// One line on why `text` is not JSON; `failed` is what the parser said of it. Positions count
-/// characters from 0.
-pub(super) fn words(text: &str, failed: &serde_json::Error) -> String {
-    if let Err(spot) = (Scan { bytes: text.as_bytes(), at: 0 }).document() {
-        return format!("{} at char {}", spot.what, characters(text, spot.at));
-    }
-    let whole = failed.to_string();
-    let what = whole.split(" at line ").next().unwrap_or_default();
-    if failed.line() == 0 || what.starts_with("duplicate key") {
-        return what.to_owned();
-    }
-    format!("{what} at char {}", characters(text, byte_of(text, failed)))
+/// One line on why `text` is not JSON. Positions count characters from 0. `None`: it is JSON as far
+/// as its grammar goes.
+pub(super) fn words(text: &str) -> Option<String> {
+    let spot = (Scan { bytes: text.as_bytes(), at: 0 }).document().err()?;
+    Some(format!("{} at char {}", spot.what, characters(text, spot.at)))
 }
 
 /// The characters before byte `at`.
 fn characters(text: &str, at: usize) -> usize {
     text.char_indices().take_while(|(start, _)| *start < at).count()
-}
-
-/// The byte at which the parser gave up; it counts lines from 1 and bytes in a line from 1.
-fn byte_of(text: &str, failed: &serde_json::Error) -> usize {
-    let lines = text.split_inclusive('\n').take(failed.line().saturating_sub(1));
-    lines.map(str::len).sum::<usize>() + failed.column().saturating_sub(1)
 }
 
 /// Reads JSON and builds nothing. Never steps back: linear in the text.

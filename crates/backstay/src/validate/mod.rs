@@ -9,37 +9,51 @@
 //! | [`Layer::Schema`] | right keys, types, members, ranges? | `"2"` for 2, a key missing |
 //! | [`Layer::Rules`] | does it make sense for this input? | a quote that is not in the ticket |
 //!
-//! Nothing is mended here but one thing: a single Markdown fence around the whole text is taken
-//! off, and the answer says so. What a text means is never guessed: prose around a value, or two
-//! values, are refused, since the wrong one might be picked.
+//! ```text
+//!  choice ─completion─▶ text ─syntax─▶ document ─schema─▶ fits ──────────────────▶ rules ─▶ Checked
+//!                        │ jsonmend, by the route's policy │ does not
+//!                        │                                 ▼
+//!                        │                 align: types, enums, keys, defaults ─▶ schema again
+//!                        └─▶ tool calls: their arguments take the same path     fields: on_fail
+//! ```
+//!
+//! What is valid is not touched: one strict pass over the text and the check of its schema are all.
+//! What is changed is named, edit by edit, and what cannot be known is refused: two readings, a
+//! missing end, a word that is no member of an enum.
 //!
 //! The errors are written for two readers: the model, which gets them in a re-ask, and the person
 //! who reads the call log. They hold bits of the reply, at most [`MAX_ERRORS`] lines of
 //! [`MAX_ERROR_BYTES`].
 
+mod align;
+mod arguments;
+mod checked;
 mod completion;
 mod diagnosis;
+mod outline;
 pub mod rules;
 pub mod schema;
 mod syntax;
+mod unfit;
 
 use std::fmt;
 use std::sync::Arc;
 
 use backstay_decide::fault::Fault;
-use backstay_wire::chat::Choice;
-use serde_json::Value;
+use backstay_wire::chat::{Choice, Finish};
+use jsonmend::{Status, ValueKind};
 
+use align::{Asking, Wants};
+pub use checked::{Checked, Edit, EditKind, NewArguments, Place, Standing};
 use completion::Said;
+pub use outline::Outline;
 pub use rules::{Rule, RuleFault};
 pub use schema::{Schema, SchemaCache, SchemaFault, Violation};
-pub use syntax::Normalised;
+use syntax::Parsed;
+use unfit::clipped;
+pub use unfit::{Candidate, Layer, MAX_ERROR_BYTES, MAX_ERRORS, Problem, Unfit};
 
-/// The most errors told of one reply. 20: more does not help a model, and fills its window.
-pub const MAX_ERRORS: usize = 20;
-
-/// The most bytes of one error. 300: a path, a name and a short value.
-pub const MAX_ERROR_BYTES: usize = 300;
+use crate::policy::{Mending, Partial};
 
 /// What a reply must be.
 #[derive(Clone, Debug)]
@@ -48,6 +62,8 @@ pub struct Checks {
     pub shape: Shape,
     /// What must hold beyond the shape, checked in order. Empty: nothing.
     pub rules: Arc<[Rule]>,
+    /// What may be done to a reply that is not quite that.
+    pub mending: Arc<Mending>,
 }
 
 /// The shape a reply must have.
@@ -67,57 +83,9 @@ pub struct Asked<'a> {
     /// The input of a rule: `None` gives the last user message, `Some` the text at a JSON pointer
     /// into the request. Empty where there is none. Called at most once a rule.
     pub input: &'a dyn Fn(Option<&str>) -> String,
-}
-
-/// A reply that passed every layer.
-#[derive(Clone, PartialEq)]
-pub struct Checked {
-    /// The value, where one was asked for. `None` for text, and for a reply that calls tools.
-    pub value: Option<Value>,
-    /// The text as it may be handed on: the model's own, without a fence that was taken off.
-    pub text: String,
-    /// What was changed to make it valid. `None`: the text is as the model wrote it.
-    pub normalised: Option<Normalised>,
-}
-
-/// A reply that may not be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfit {
-    /// What it is called; decides what comes next.
-    pub fault: Fault,
-    /// The layer that refused it.
-    pub layer: Layer,
-    /// What is wrong, one line each. Empty where the fault says it all. At most [`MAX_ERRORS`],
-    /// each at most [`MAX_ERROR_BYTES`] and without control characters.
-    pub errors: Vec<String>,
-    /// The errors of the schema once more, for programs; in the order of `errors`, without its last
-    /// line where that counts the rest. Empty at the other layers.
-    pub violations: Vec<Violation>,
-}
-
-/// One layer of checks, in the order they are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Layer {
-    /// How the model finished.
-    Completion,
-    /// Whether the text is one JSON value.
-    Syntax,
-    /// Whether the value fits the schema.
-    Schema,
-    /// Whether the rules hold.
-    Rules,
-}
-
-impl Layer {
-    /// The layer's name as logs and metrics print it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Completion => "completion",
-            Self::Syntax => "syntax",
-            Self::Schema => "schema",
-            Self::Rules => "rules",
-        }
-    }
+    /// The parameters of the tool of this name. `None`: not known, and its arguments need only be
+    /// JSON. Called once a tool call.
+    pub tool: &'a dyn Fn(&str) -> Option<Arc<Schema>>,
 }
 
 /// Judges one answer against what was asked for.
@@ -129,68 +97,78 @@ impl Layer {
 ///
 /// The first layer that fails ends it, with every error that layer found.
 pub fn judge(choice: &Choice, checks: &Checks, asked: &Asked<'_>) -> Result<Checked, Unfit> {
-    let said = completion::completed(choice)?;
-    syntax::check_arguments(choice)?;
-    let text = match said {
-        Said::Text(text) => text,
-        Said::Calls(text) => return Ok(Checked { value: None, text, normalised: None }),
+    let said = match completion::completed(choice) {
+        Ok(said) => said,
+        Err(unfit) => return cut(choice, checks, asked).ok_or(unfit),
     };
-    let checked = match &checks.shape {
-        Shape::Text => Checked { value: None, text, normalised: None },
-        Shape::Json => object(syntax::read(text)?)?,
-        Shape::Schema(schema) => {
-            let parsed = syntax::read(text)?;
-            schema.check(&parsed.value)?;
-            parsed.into_checked()
+    let arguments = arguments::check(choice, checks, asked)?;
+    let mut checked = match said {
+        Said::Calls(text) => Checked::of_text(text),
+        Said::Text(text) => {
+            let checked = shaped(text, checks, Status::Stopped)?;
+            rules::check(&checks.rules, &checked, asked)?;
+            checked
         }
     };
-    rules::check(&checks.rules, &checked, asked)?;
+    checked.arguments = arguments.changed;
+    checked.edits.extend(arguments.edits);
     Ok(checked)
 }
 
-fn object(parsed: syntax::Parsed) -> Result<Checked, Unfit> {
-    if parsed.value.is_object() {
+/// The answer that is left of a reply when the model cannot be asked again: its candidate with
+/// every declared fallback in place, marked as such. `None`: some problem has no fallback, a
+/// fallback does not fit either, or a rule does not hold then.
+pub fn with_fallbacks(unfit: &Unfit, checks: &Checks, asked: &Asked<'_>) -> Option<Checked> {
+    let Shape::Schema(schema) = &checks.shape else { return None };
+    let fields = &checks.mending.fields;
+    let parsed = align::settled(unfit.clone(), schema, fields, Asking::Spent).ok()?;
+    let checked = parsed.into_checked();
+    rules::check(&checks.rules, &checked, asked).ok()?;
+    Some(checked)
+}
+
+/// A cut reply as far as it goes, where the route takes that. Never a call of a tool: half of an
+/// effect is another one.
+fn cut(choice: &Choice, checks: &Checks, asked: &Asked<'_>) -> Option<Checked> {
+    let takes = checks.mending.syntax.partial == Partial::Accept;
+    let is_cut = choice.finish == Finish::Truncated && choice.refusal().is_none();
+    if !takes || !is_cut || choice.calls_tools() || matches!(checks.shape, Shape::Text) {
+        return None;
+    }
+    let checked = shaped(choice.text(), checks, Status::Cut).ok()?;
+    rules::check(&checks.rules, &checked, asked).ok()?;
+    Some(checked)
+}
+
+/// The text in the shape that was asked for.
+fn shaped(text: String, checks: &Checks, status: Status) -> Result<Checked, Unfit> {
+    let mending = &checks.mending;
+    let read = |text, guide| syntax::read(text, &mending.syntax, guide, status);
+    match &checks.shape {
+        Shape::Text => Ok(Checked::of_text(text)),
+        Shape::Json => object(read(text, Outline::object())?),
+        Shape::Schema(schema) => {
+            let parsed = read(text, schema.outline())?;
+            let wants = Wants { align: &mending.align, fields: &mending.fields };
+            let fitted = align::fitted(parsed, schema, wants);
+            let settled = fitted
+                .or_else(|unfit| align::settled(unfit, schema, &mending.fields, Asking::Open));
+            settled.map(Parsed::into_checked)
+        }
+    }
+}
+
+/// Whether `text` is strict JSON without a repeated key.
+pub(crate) fn is_json(text: &str) -> bool {
+    Parsed::strict(text.to_owned()).is_some()
+}
+
+fn object(parsed: Parsed) -> Result<Checked, Unfit> {
+    if parsed.root().is_some_and(|root| root.kind() == ValueKind::Object) {
         return Ok(parsed.into_checked());
     }
-    let error = "top level is not an object".to_owned();
-    Err(Unfit::new(Fault::SchemaError, Layer::Schema, vec![error]))
-}
-
-impl Unfit {
-    /// A fault of a layer with its errors, cut down to what may be told: see [`Unfit::errors`].
-    pub fn new(fault: Fault, layer: Layer, mut errors: Vec<String>) -> Self {
-        if errors.len() > MAX_ERRORS {
-            let rest = errors.len() - (MAX_ERRORS - 1);
-            errors.truncate(MAX_ERRORS - 1);
-            errors.push(format!("and {rest} more errors"));
-        }
-        for error in &mut errors {
-            *error = clipped(error, MAX_ERROR_BYTES);
-        }
-        Self { fault, layer, errors, violations: Vec::new() }
-    }
-
-    /// A reply without any answer in it.
-    pub fn empty() -> Self {
-        Self::new(Fault::Empty, Layer::Completion, vec!["no answer in the reply".to_owned()])
-    }
-}
-
-/// `text` on one line and in at most `most` bytes, at least 3; an ellipsis stands for what is cut.
-fn clipped(text: &str, most: usize) -> String {
-    let mut line = String::with_capacity(text.len().min(most));
-    for letter in text.chars() {
-        let letter = if letter.is_control() { ' ' } else { letter };
-        if line.len() + letter.len_utf8() > most {
-            while line.len() + '…'.len_utf8() > most {
-                line.pop();
-            }
-            line.push('…');
-            break;
-        }
-        line.push(letter);
-    }
-    line
+    let problem = Problem::new("", "type", "top level is not an object");
+    Err(Unfit::of(Fault::SchemaError, Layer::Schema, vec![problem]))
 }
 
 /// The stack of the threads that compile. 32 MiB: the parser of rules takes 100 KiB a bracket in a
@@ -206,20 +184,16 @@ fn deep<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     })
 }
 
-impl fmt::Debug for Asked<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asked").finish_non_exhaustive()
+impl Asked<'static> {
+    /// Nothing is known of what was asked.
+    pub fn nothing() -> Self {
+        Self { input: &|_| String::new(), tool: &|_| None }
     }
 }
 
-/// Prints lengths: a reply is not for logs.
-impl fmt::Debug for Checked {
+impl fmt::Debug for Asked<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Checked")
-            .field("value", &self.value.is_some())
-            .field("text_bytes", &self.text.len())
-            .field("normalised", &self.normalised)
-            .finish()
+        f.debug_struct("Asked").finish_non_exhaustive()
     }
 }
 

@@ -18,7 +18,7 @@ use cel::common::ast::{ComprehensionExpr, EntryExpr, Expr, IdedExpr};
 use cel::{Context, Env, Program};
 use serde_json::Value;
 
-use super::{Asked, Checked, Layer, Unfit, clipped, deep};
+use super::{Asked, Checked, Layer, Problem, Unfit, clipped, deep};
 
 /// The most bytes of an expression. A long rule has 200.
 const MAX_CHECK: usize = 2_000;
@@ -190,20 +190,24 @@ pub(super) fn check(rules: &[Rule], checked: &Checked, asked: &Asked<'_>) -> Res
         return Ok(());
     }
     let mut nodes = 0;
-    let value = match &checked.value {
-        Some(value) => seen(value, &mut nodes),
+    let value = match checked.value() {
+        Some(value) => seen(&value, &mut nodes),
         None => checked.text.clone().into(),
     };
     let reply = Measured { value, nodes: nodes.max(1), bytes: checked.text.len() };
-    let errors: Vec<String> = if reply.bytes > MAX_TEXT {
-        vec!["the reply is too long for the rules".to_owned()]
+    let problems: Vec<Problem> = if reply.bytes > MAX_TEXT {
+        vec![Problem::new("", "size", "the reply is too long for the rules")]
     } else {
-        rules.iter().filter_map(|rule| rule.broken(&reply, asked)).collect()
+        let broken = |rule: &Rule| {
+            let message = rule.broken(&reply, asked)?;
+            Some(Problem::new("", rule.name.clone(), message))
+        };
+        rules.iter().filter_map(broken).collect()
     };
-    if errors.is_empty() {
+    if problems.is_empty() {
         return Ok(());
     }
-    Err(Unfit::new(Fault::SemanticError, Layer::Rules, errors))
+    Err(Unfit::of(Fault::SemanticError, Layer::Rules, problems))
 }
 
 /// A JSON value as CEL has it. Whole numbers become `int`, or `uint` past its range, so that
@@ -403,9 +407,10 @@ mod tests {
         Rule::compile("r", check, None, None).unwrap_err()
     }
 
-    fn errors(rules: &[Rule], reply: Value, input: &str) -> Vec<String> {
-        let checked = Checked { text: reply.to_string(), value: Some(reply), normalised: None };
-        let asked = Asked { input: &|_| input.to_owned() };
+    fn errors(rules: &[Rule], reply: &Value, input: &str) -> Vec<String> {
+        let parsed = crate::validate::syntax::Parsed::strict(reply.to_string()).unwrap();
+        let checked = parsed.into_checked();
+        let asked = Asked { input: &|_| input.to_owned(), tool: &|_| None };
         check(rules, &checked, &asked).err().map(|unfit| unfit.errors).unwrap_or_default()
     }
 
@@ -414,7 +419,7 @@ mod tests {
             "p": 1, "f": 2.0, "big": u64::MAX, "l": [1, 2, 3], "s": "abc", "n": null,
             "o": {"a": {"b": true}}
         });
-        let errors = errors(&[rule(check)], reply, "hello abc");
+        let errors = errors(&[rule(check)], &reply, "hello abc");
         assert!(errors.len() <= 1 && !errors.iter().any(|e| e.contains("could not")), "{errors:?}");
         errors.is_empty()
     }
@@ -452,7 +457,7 @@ mod tests {
     fn a_broken_rule_says_its_message_or_names_itself() {
         let told = Rule::compile("r", "reply.p == 2", Some("p must be 2"), None).unwrap();
         let errors =
-            errors(&[told, rule("reply.p == 1"), rule("reply.p == 3")], json!({"p": 1}), "");
+            errors(&[told, rule("reply.p == 1"), rule("reply.p == 3")], &json!({"p": 1}), "");
         assert_eq!(errors, ["p must be 2", "rule 'r' does not hold: reply.p == 3"]);
     }
 
@@ -464,10 +469,10 @@ mod tests {
             ("reply.p / 0 == 1", "rule 'r' could not be evaluated: Division by zero of Int(1)"),
         ];
         for (check, expected) in rows {
-            assert_eq!(errors(&[rule(check)], json!({"p": 1}), ""), [expected]);
+            assert_eq!(errors(&[rule(check)], &json!({"p": 1}), ""), [expected]);
         }
         for check in ["reply.p.contains('x')", "reply.p + 'x' == ''", "reply.s.matches('(')"] {
-            let errors = errors(&[rule(check)], json!({"p": 1, "s": ""}), "");
+            let errors = errors(&[rule(check)], &json!({"p": 1, "s": ""}), "");
             assert!(errors[0].starts_with("rule 'r' could not be evaluated: "), "{errors:?}");
         }
     }
@@ -508,7 +513,7 @@ mod tests {
         let nested = rule("reply.l.all(a, reply.l.all(b, a == b))");
         let flat = rule("reply.l.all(a, a == 1)");
         let long: Vec<u32> = vec![1; 2_000];
-        let errors_of = |rule| errors(&[rule], json!({ "l": long }), "");
+        let errors_of = |rule| errors(&[rule], &json!({ "l": long }), "");
         assert_eq!(
             errors_of(nested),
             ["rule 'r' could not be evaluated: the reply is too large for it"]
@@ -516,7 +521,7 @@ mod tests {
         assert_eq!(errors_of(flat), [""; 0]);
         let input = "x".repeat(MAX_TEXT + 1);
         assert_eq!(
-            errors(&[rule("true")], json!(1), &input),
+            errors(&[rule("true")], &json!(1), &input),
             ["rule 'r' could not be evaluated: the input is too long"]
         );
     }
@@ -551,7 +556,7 @@ mod tests {
             }
             let text: String = text.into_iter().collect();
             if let Ok(rule) = Rule::compile("r", &text, None, None) {
-                errors(&[rule], json!({"p": 1, "s": "a", "l": [1]}), "a");
+                errors(&[rule], &json!({"p": 1, "s": "a", "l": [1]}), "a");
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use backstay_wire::chat::{Finish, Part};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn said(text: &str, finish: Finish) -> Choice {
 }
 
 fn checks(shape: Shape) -> Checks {
-    Checks { shape, rules: Arc::from(Vec::new()) }
+    Checks { shape, rules: Arc::from(Vec::new()), mending: Arc::default() }
 }
 
 fn schema(source: &Value) -> Shape {
@@ -20,7 +20,7 @@ fn schema(source: &Value) -> Shape {
 }
 
 fn judged(choice: &Choice, checks: &Checks) -> Result<Checked, Unfit> {
-    judge(choice, checks, &Asked { input: &|_| String::new() })
+    judge(choice, checks, &Asked::nothing())
 }
 
 fn fault(choice: &Choice, shape: Shape) -> Fault {
@@ -103,11 +103,15 @@ fn call(arguments: &str) -> Part {
 #[test]
 fn a_tool_call_is_not_held_to_the_schema_or_the_rules() {
     let rule = Rule::compile("never", "false", None, None).unwrap();
-    let checks = Checks { shape: schema(&json!({"required": ["a"]})), rules: Arc::from([rule]) };
+    let checks = Checks {
+        shape: schema(&json!({"required": ["a"]})),
+        rules: Arc::from([rule]),
+        mending: Arc::default(),
+    };
     for (finish, text) in [(Finish::ToolUse, "let me see"), (Finish::Complete, "")] {
         let parts = vec![Part::Text(text.to_owned()), call("{\"q\":1}"), call(""), call("  ")];
         let checked = judged(&Choice { parts, finish, finish_word: None }, &checks).unwrap();
-        assert_eq!((checked.value, checked.text.as_str()), (None, text));
+        assert_eq!((checked.value(), checked.text.as_str()), (None, text));
     }
 }
 
@@ -125,7 +129,7 @@ fn tool_arguments_that_are_not_json_are_told_with_the_tools_name() {
 #[test]
 fn json_asked_for_without_a_schema_must_be_an_object() {
     let checked = judged(&said(" {\"a\": 1}\n", Finish::Complete), &checks(Shape::Json)).unwrap();
-    assert_eq!(checked.value, Some(json!({"a": 1})));
+    assert_eq!(checked.value(), Some(json!({"a": 1})));
     assert_eq!(checked.text, " {\"a\": 1}\n", "valid text is not touched");
     for text in ["[1]", "\"sorry\"", "null", "4"] {
         let unfit = judged(&said(text, Finish::Complete), &checks(Shape::Json)).unwrap_err();
@@ -140,14 +144,14 @@ fn a_rule_on_a_reply_in_text_sees_the_text_and_asks_for_its_own_input() {
         Rule::compile("r", "reply.contains(input)", None, None).unwrap(),
         Rule::compile("r", "reply.contains(input)", None, Some("/system")).unwrap(),
     ];
-    let checks = Checks { shape: Shape::Text, rules: Arc::from(rules) };
+    let checks = Checks { shape: Shape::Text, rules: Arc::from(rules), mending: Arc::default() };
     let seen = RefCell::new(Vec::new());
     let input = |pointer: Option<&str>| {
         seen.borrow_mut().push(pointer.map(str::to_owned));
         "fine".to_owned()
     };
     let choice = said("all fine", Finish::Complete);
-    judge(&choice, &checks, &Asked { input: &input }).unwrap();
+    judge(&choice, &checks, &Asked { input: &input, tool: &|_| None }).unwrap();
     assert_eq!(*seen.borrow(), [None, Some("/system".to_owned())]);
 }
 

@@ -4,6 +4,7 @@
 //! tells all that is wrong; settings are handed out only when nothing was.
 
 mod lint;
+mod mending;
 mod model;
 mod provider;
 mod reask;

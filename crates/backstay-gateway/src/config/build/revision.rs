@@ -22,6 +22,7 @@ pub(super) fn revision(route: &Route) -> String {
         "tiers": tiers,
         "schema": route.schema.as_deref(),
         "rules": rules,
+        "mending": format!("{:?}", route.mending),
         "prompt_version": route.prompt_version,
         "cap": [route.max_output_tokens, route.max_output_tokens_ceiling],
         "stop": route.stop,

@@ -62,6 +62,7 @@ impl Loading<'_> {
         let rules = self.rules(name, &table.rules);
         let last_resort =
             table.last_resort.as_ref().and_then(|t| self.last_resort(name, t, schema.as_deref()));
+        let mending = self.mending(name, table, schema.as_deref());
         self.counts(name, table);
         self.stops(name, &table.stop);
         let tiers = self.tiers(name, table, file, targets)?;
@@ -85,6 +86,7 @@ impl Loading<'_> {
             prompt_version: table.prompt_version.clone(),
             schema,
             rules,
+            mending,
             upstream: match table.upstream {
                 UpstreamWord::Auto => Upstream::Auto,
                 UpstreamWord::Stream => Upstream::Stream,

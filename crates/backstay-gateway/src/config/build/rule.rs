@@ -119,7 +119,7 @@ fn read_schema(path: &Path) -> Result<Value, String> {
 }
 
 /// A TOML value as JSON. `None`: it has a date, or a number that is infinite or none.
-fn json(value: &toml::Value) -> Option<Value> {
+pub(super) fn json(value: &toml::Value) -> Option<Value> {
     Some(match value {
         toml::Value::String(text) => Value::from(text.as_str()),
         toml::Value::Integer(number) => Value::from(*number),

@@ -8,7 +8,7 @@ use super::brief;
 use crate::record::Row;
 
 /// What a row is in its table, in the order of the columns.
-pub(super) const COLUMNS: [&str; 24] = [
+pub(super) const COLUMNS: [&str; 25] = [
     "call_id",
     "at_ms",
     "route",
@@ -33,6 +33,7 @@ pub(super) const COLUMNS: [&str; 24] = [
     "output_tokens",
     "at_least",
     "trail",
+    "edits",
 ];
 
 /// The value of one column.
@@ -81,6 +82,7 @@ impl Packed {
         packed.whole(row.output_tokens);
         packed.whole(row.at_least.into());
         packed.text(&brief::write(row));
+        packed.text(&row.edits);
         packed
     }
 

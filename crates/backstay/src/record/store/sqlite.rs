@@ -52,9 +52,13 @@ CREATE TABLE IF NOT EXISTS calls (
   provider_request_id TEXT NOT NULL, finish TEXT NOT NULL, validation TEXT NOT NULL,
   latency_ms REAL NOT NULL, first_token_ms REAL NOT NULL,
   input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, at_least INTEGER NOT NULL,
-  trail TEXT NOT NULL
+  trail TEXT NOT NULL,
+  edits TEXT NOT NULL DEFAULT ''
 );
 ";
+
+/// Columns that files of older versions lack.
+const ADDED: [(&str, &str); 1] = [("edits", "TEXT NOT NULL DEFAULT ''")];
 
 const FIND: &str = "SELECT * FROM calls WHERE call_id >= ?1 AND call_id < ?1 || 'z' \
     ORDER BY at_ms DESC LIMIT 1";
@@ -103,6 +107,7 @@ impl Writer {
         connection.pragma_update(None, "journal_mode", "wal").map_err(fault)?;
         connection.pragma_update(None, "synchronous", "normal").map_err(fault)?;
         connection.execute_batch(SCHEMA).map_err(fault)?;
+        add_columns(&connection).map_err(fault)?;
         let newest = "SELECT coalesce(max(seq), 0) FROM calls";
         let newest: i64 = connection.query_row(newest, [], |row| row.get(0)).map_err(fault)?;
         let desk = Arc::<Desk>::default();
@@ -237,6 +242,19 @@ impl Waiting {
     }
 }
 
+/// Brings the table of an older version up to this one's columns.
+fn add_columns(connection: &Connection) -> rusqlite::Result<()> {
+    let mut columns = connection.prepare("SELECT name FROM pragma_table_info('calls')")?;
+    let names = columns.query_map([], |row| row.get(0))?;
+    let names = names.collect::<rusqlite::Result<Vec<String>>>()?;
+    for (name, kind) in ADDED {
+        if !names.iter().any(|known| known == name) {
+            connection.execute_batch(&format!("ALTER TABLE calls ADD COLUMN {name} {kind}"))?;
+        }
+    }
+    Ok(())
+}
+
 /// The thread's side.
 struct Writing {
     connection: Connection,
@@ -339,6 +357,8 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
         input_tokens: number("input_tokens")?,
         output_tokens: number("output_tokens")?,
         at_least: row.get("at_least")?,
+        // A file that no newer version has opened yet has no such column.
+        edits: row.get("edits").unwrap_or_default(),
         trail: Trail::default(),
     };
     read.trail = brief::read(&read, &row.get::<_, String>("trail")?);

@@ -10,7 +10,7 @@ use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::types::JsonType;
 use serde_json::Value;
 
-use super::super::{Layer, MAX_ERRORS, Unfit, clipped};
+use super::super::{Layer, MAX_ERRORS, Problem, Unfit, clipped};
 use super::Schema;
 use super::breach::{Breach, Site, Step, What, nearest, shown, shown_number};
 use super::meter::{self, Spent};
@@ -45,9 +45,9 @@ impl Schema {
             Ok(false) => Listing { schema: self, root }.told(),
             Err(spent) => Told { violations: Vec::new(), rest: Some(spent.words().to_owned()) },
         };
-        let errors = told.violations.iter().map(|violation| violation.message.clone());
-        let errors = errors.chain(told.rest).collect();
-        let unfit = Unfit::new(Fault::SchemaError, Layer::Schema, errors);
+        let problems = told.violations.iter().map(Violation::problem);
+        let rest = told.rest.map(|rest| Problem::new("", "more", rest));
+        let unfit = Unfit::of(Fault::SchemaError, Layer::Schema, problems.chain(rest).collect());
         Err(Unfit { violations: told.violations, ..unfit })
     }
 

@@ -31,11 +31,12 @@ mod source;
 mod violation;
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use jsonschema::Validator;
 use serde_json::Value;
 
-use super::Unfit;
+use super::{Outline, Unfit};
 pub use cache::SchemaCache;
 pub use documents::Documents;
 pub use fault::SchemaFault;
@@ -49,6 +50,7 @@ pub struct Schema {
     hash: String,
     patterns: usize,
     compiled: Validator<Metered>,
+    outline: OnceLock<Outline>,
 }
 
 impl Schema {
@@ -79,7 +81,8 @@ impl Schema {
     ) -> Result<Self, SchemaFault> {
         let compiled = compile::compiled(source, documents)?;
         let (hash, patterns) = (measured.hash(), measured.patterns);
-        Ok(Self { source: source.clone(), hash, patterns, compiled })
+        let outline = OnceLock::new();
+        Ok(Self { source: source.clone(), hash, patterns, compiled, outline })
     }
 
     /// The schema as it was given.
@@ -91,6 +94,11 @@ impl Schema {
     /// sorted. The same for two schemas that differ in the order of keys only.
     pub fn hash(&self) -> &str {
         &self.hash
+    }
+
+    /// What the schema says in so many words; made when it is first asked for.
+    pub fn outline(&self) -> &Outline {
+        self.outline.get_or_init(|| Outline::of(&self.source))
     }
 
     /// Checks `value` against the schema.

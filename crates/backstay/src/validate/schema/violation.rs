@@ -1,5 +1,6 @@
 //! One way in which a reply breaks its schema, for programs: where, which rule, and the sentence.
 
+use super::super::Problem;
 use super::breach::{Breach, What};
 
 /// The longest pointer kept. A longer one would be no pointer once it is cut.
@@ -38,5 +39,15 @@ impl Violation {
             keyword: breach.at.keyword,
             message,
         }
+    }
+
+    /// The same as a problem of the reply, at the missing or unexpected key itself.
+    pub(super) fn problem(&self) -> Problem {
+        let mut at = self.pointer.clone().unwrap_or_default();
+        if let Some(key) = &self.key {
+            at.push('/');
+            at.push_str(&key.replace('~', "~0").replace('/', "~1"));
+        }
+        Problem::new(at, self.keyword.clone(), self.message.clone())
     }
 }

@@ -1,0 +1,299 @@
+//! Replies that are almost what was asked for: what is mended, aligned, let through or replaced,
+//! and that every change is told.
+
+use backstay_wire::Dialect;
+use serde_json::{Value, json};
+
+use crate::client::Seen;
+use crate::fixed::Fixed;
+use crate::world::{BOTH, HELLO, Setup, TICKET, TRIAGE, World, request, triaged};
+
+const OPENAI: Dialect = Dialect::OpenaiChat;
+
+/// Time for two re-asks.
+const ROUTE: &str = "deadline = \"6s\"";
+
+/// A reply of the Chat Completions API that says `text`, or calls a tool with `arguments`.
+fn said(text: &str) -> String {
+    reply(&json!({"role": "assistant", "content": text}), "stop")
+}
+
+fn called(arguments: &str, finish: &str) -> String {
+    let function = json!({"name": "weather", "arguments": arguments});
+    let call = json!({"id": "c1", "type": "function", "function": function, "odd": 1.50});
+    reply(&json!({"role": "assistant", "content": null, "tool_calls": [call]}), finish)
+}
+
+fn reply(message: &Value, finish: &str) -> String {
+    json!({"id": "x", "object": "chat.completion", "created": 1, "model": "m", "odd": true,
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}})
+    .to_string()
+}
+
+/// A world with one route over a provider that always says `body`.
+async fn world(body: &str, route: &str) -> (World, Fixed) {
+    let fixed = Fixed::start(body).await;
+    let setup = Setup::new().tables(&fixed.provider("fixed"));
+    let world = setup.alone("r", "fixed", &["healthy"], &format!("{ROUTE}\n{route}")).start().await;
+    (world, fixed)
+}
+
+/// Asks for a value of S1's schema.
+fn decision() -> Value {
+    let schema = json!({"type": "object", "required": ["status"], "additionalProperties": false,
+        "properties": {"status": {"enum": ["APPROVED", "DENIED", "ON_HOLD"]}, "n": {"type": "integer"}}});
+    let mut body = request(OPENAI, "r", HELLO);
+    body["response_format"] =
+        json!({"type": "json_schema", "json_schema": {"name": "decision", "schema": schema}});
+    body
+}
+
+fn content(seen: &Seen) -> String {
+    seen.json()["choices"][0]["message"]["content"].as_str().unwrap_or_default().to_owned()
+}
+
+/// How a call ended, after how many attempts, and what it said.
+fn ended(seen: &Seen) -> (u16, String, usize, String) {
+    (seen.status, seen.header("x-backstay-outcome").to_owned(), seen.attempts(), content(seen))
+}
+
+fn answer(outcome: &str, attempts: usize, text: &str) -> (u16, String, usize, String) {
+    (200, outcome.to_owned(), attempts, text.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_enum_becomes_the_declared_fallback_at_once_or_after_exactly_three_calls() {
+    const PENDING: &str = r#"{"status": "pending_review", "n": 1.0e1}"#;
+    let held = r#"{"status": "ON_HOLD", "n": 1.0e1}"#;
+    let declared = "fields = [{ at = \"/status\", fallback = \"ON_HOLD\" }]";
+    let at_once = "fields = [{ at = \"/status\", on_fail = \"fallback\", fallback = \"ON_HOLD\" }]";
+    let cast = format!("{declared}\nalign = {{ enum = \"fallback\" }}");
+    for (route, attempts) in [(cast.as_str(), 1), (at_once, 1), (declared, 3)] {
+        let (world, _fixed) = world(&said(PENDING), route).await;
+        let seen = world.ask(OPENAI, &decision()).await;
+        assert_eq!(ended(&seen), answer("fallback", attempts, held), "{route}: {}", seen.text());
+        assert_eq!(seen.header("x-backstay-edits"), "enum_fallback=1");
+        assert_eq!(seen.json()["odd"], true, "the rest of the reply is the provider's own");
+        let row = world.engine().call_log().find(seen.header("x-backstay-call-id"));
+        let row = row.unwrap().unwrap();
+        assert_eq!((row.outcome.as_ref(), row.edits.as_str()), ("fallback", "enum_fallback=1"));
+        let metrics = world.get("/metrics").await.text();
+        let series = "backstay_edits_total{kind=\"enum_fallback\",target=\"r-1\",model=\"r-1\"} 1";
+        assert!(metrics.contains(series), "{metrics}");
+        world.stop().await;
+    }
+    // With none declared it is a fault, as before.
+    let (world, _fixed) = world(&said(PENDING), "").await;
+    let seen = world.ask(OPENAI, &decision()).await;
+    assert_eq!((seen.status, seen.attempts()), (502, 3));
+    assert_eq!(seen.json()["error"]["code"], "reply_schema_error");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_field_that_is_rejected_ends_the_call_and_one_that_is_flagged_passes_marked() {
+    const LOWER: &str = r#"{"status": "maybe"}"#;
+    let reject = "fields = [{ at = \"/status\", on_fail = \"reject\" }]";
+    let (rejecting, _fixed) = world(&said(LOWER), reject).await;
+    let seen = rejecting.ask(OPENAI, &decision()).await;
+    assert_eq!((seen.status, seen.attempts()), (502, 1), "{}", seen.text());
+    assert_eq!(seen.json()["error"]["code"], "reply_schema_error");
+    rejecting.stop().await;
+    let flag = "fields = [{ at = \"/status\", on_fail = \"flag\" }]";
+    let (flagging, _fixed) = world(&said(LOWER), flag).await;
+    let seen = flagging.ask(OPENAI, &decision()).await;
+    assert_eq!(ended(&seen), answer("flagged", 1, LOWER), "{}", seen.text());
+    flagging.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn edits_stand_in_the_body_where_the_caller_or_the_route_asks_for_them() {
+    const BROKEN: &str = "Here:\n{'status': 'on hold', \"n\": \"12\", \"x\": 1,}";
+    let route = "align = { enum = \"fold\", coerce = [\"str->int\"], extra = \"drop\" }";
+    let whole = "{\"status\": \"ON_HOLD\", \"n\": 12}";
+    let (world, _fixed) = world(&said(BROKEN), route).await;
+    let seen = world.ask(OPENAI, &decision()).await;
+    assert_eq!(ended(&seen), answer("mended", 1, whole), "{}", seen.text());
+    assert!(seen.json().get("backstay").is_none(), "nobody asked for it");
+    let counts = seen.header("x-backstay-edits").to_owned();
+    for kind in ["prose_before=1", "trailing_comma=1", "enum_fold=1", "extra_dropped=1"] {
+        assert!(counts.contains(kind), "{counts}");
+    }
+    let seen = world.ask_with(OPENAI, &[("x-backstay-edits", "1")], &decision()).await;
+    let edits = &seen.json()["backstay"]["edits"];
+    let edits = edits.as_array().unwrap();
+    let of = |kind: &str| edits.iter().find(|edit| edit["kind"] == kind).unwrap();
+    assert_eq!(
+        *of("coerce_str_int"),
+        json!({"kind": "coerce_str_int", "class": "aligned", "path": "/n", "before": "\"12\"",
+            "after": "12"})
+    );
+    assert_eq!(of("prose_before")["span"], json!([0, 5]));
+    assert_eq!(
+        (&of("enum_fold")["before"], &of("enum_fold")["after"]),
+        (&json!("\"on hold\""), &json!("\"ON_HOLD\""))
+    );
+    world.stop().await;
+    let (always, _fixed) = world_of(r#"{"status": "DENIED"}"#, "report_edits = \"always\"").await;
+    let seen = always.ask(OPENAI, &decision()).await;
+    assert_eq!(seen.json()["backstay"], json!({"edits": []}));
+    assert_eq!(seen.header("x-backstay-outcome"), "answered");
+    always.stop().await;
+}
+
+async fn world_of(text: &str, route: &str) -> (World, Fixed) {
+    world(&said(text), route).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_readings_are_told_to_the_model_and_a_policy_of_one_kind_mends_that_kind_only() {
+    let two = "{\"status\": \"DENIED\"}\n{\"status\": \"APPROVED\"}";
+    let (doubtful, fixed) = world_of(two, "").await;
+    let seen = doubtful.ask(OPENAI, &decision()).await;
+    assert_eq!((seen.status, seen.attempts()), (502, 3));
+    assert_eq!(seen.json()["error"]["code"], "reply_not_json");
+    let asked = fixed.last_request().await;
+    for reading in ["DENIED", "APPROVED"] {
+        assert!(
+            asked.contains(&format!("{{\\\\\\\"status\\\\\\\": \\\\\\\"{reading}"))
+                || asked.contains(&format!("{{\\\"status\\\": \\\"{reading}")),
+            "{asked}"
+        );
+    }
+    assert!(asked.contains("could be read as (2)"), "{asked}");
+    doubtful.stop().await;
+    for (text, mend, outcome) in [
+        ("```json\n{\"status\": \"DENIED\"}\n```", "mend = { allow = [\"fence\"] }", "mended"),
+        ("So: {\"status\": \"DENIED\"}", "mend = { allow = [\"fence\"] }", "failed"),
+        ("So: {\"status\": \"DENIED\"}", "mend = { deny = [\"fence\"] }", "mended"),
+        ("So: {\"status\": \"DENIED\"}", "mend = \"strict\"", "mended"),
+        ("So: {\"status\": \"DENIED\"}", "mend = \"off\"", "failed"),
+        ("{\"status\": \"DENIED\", \"status\": \"APPROVED\"}", "mend = \"lenient\"", "mended"),
+    ] {
+        let (world, _fixed) = world_of(text, mend).await;
+        let seen = world.ask(OPENAI, &decision()).await;
+        assert_eq!(seen.header("x-backstay-outcome"), outcome, "{mend}: {}", seen.text());
+        world.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cut_reply_is_never_an_answer_unless_the_route_takes_what_there_is() {
+    let cut = r#"{"status": "DENIED", "n": 4, "x"#;
+    let message = json!({"role": "assistant", "content": cut});
+    for (route, status, outcome) in [
+        ("", 502, "failed"),
+        ("mend = { partial = \"accept\" }", 200, "partial"),
+        // What is left must pass every other check.
+        ("mend = { partial = \"accept\", deny = [\"trunc_key\"] }", 502, "failed"),
+    ] {
+        let (world, _fixed) = world(&reply(&message, "length"), route).await;
+        let seen = world.ask(OPENAI, &decision()).await;
+        assert_eq!((seen.status, seen.header("x-backstay-outcome")), (status, outcome), "{route}");
+        if status == 200 {
+            assert_eq!(content(&seen), r#"{"status": "DENIED", "n": 4}"#);
+            assert_eq!(seen.json()["choices"][0]["finish_reason"], "length");
+        }
+        world.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tool_arguments_are_mended_checked_and_never_released_when_cut() {
+    let mut body = request(OPENAI, "r", HELLO);
+    body["tools"] = crate::pairs::tools(OPENAI);
+    for stream in [false, true] {
+        let (world, _fixed) =
+            world(&called("{'city': 'Bern',}", "tool_calls"), "stream = \"buffered\"").await;
+        let mut body = body.clone();
+        body["stream"] = json!(stream);
+        let seen = world.ask(OPENAI, &body).await;
+        assert_eq!((seen.status, seen.header("x-backstay-outcome")), (200, "mended"));
+        let escaped = r#""arguments":"{\"city\": \"Bern\"}""#;
+        assert!(seen.text().contains(escaped), "{}", seen.text());
+        if !stream {
+            let call = &seen.json()["choices"][0]["message"]["tool_calls"][0];
+            assert_eq!(call["odd"], 1.5, "the rest of the call is the provider's own");
+        }
+        world.stop().await;
+    }
+    // A tool that needs an argument is not called without one; the error names tool and key.
+    for (arguments, code, told) in [
+        ("", "reply_schema_error", "arguments of tool 'weather': missing 'city'"),
+        (
+            "{\"city\": 3}",
+            "reply_schema_error",
+            "arguments of tool 'weather': 'city' should be str",
+        ),
+        ("{\"city\": ", "reply_not_json", "arguments of tool 'weather': "),
+    ] {
+        let (world, fixed) = world(&called(arguments, "tool_calls"), "").await;
+        let seen = world.ask(OPENAI, &body).await;
+        assert_eq!((seen.status, seen.attempts()), (502, 3), "{}", seen.text());
+        assert_eq!(seen.json()["error"]["code"], code);
+        assert!(fixed.last_request().await.contains(told), "{}", fixed.last_request().await);
+        world.stop().await;
+    }
+    // Cut at the caller's own cap, text is handed on; half a call is not.
+    let (world, _fixed) = world(&called("{\"city\": \"Be", "length"), "").await;
+    let mut body = body.clone();
+    body["max_tokens"] = json!(5);
+    let seen = world.ask(OPENAI, &body).await;
+    assert_eq!((seen.status, seen.attempts()), (502, 1), "{}", seen.text());
+    assert_eq!(seen.json()["error"]["code"], "reply_truncated");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn blank_arguments_are_an_empty_object_where_nothing_is_required() {
+    let (world, _fixed) = world(&called(" ", "tool_calls"), "").await;
+    let mut body = request(OPENAI, "r", HELLO);
+    body["tools"] = json!([{"type": "function",
+        "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}]);
+    let seen = world.ask(OPENAI, &body).await;
+    assert_eq!((seen.status, seen.header("x-backstay-edits")), (200, "no_arguments=1"));
+    let call = &seen.json()["choices"][0]["message"]["tool_calls"][0];
+    assert_eq!(call["function"]["arguments"], "{}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rules_see_the_aligned_value_and_hold_for_fallbacks_too() {
+    let rules = "rules = [{ name = \"denied is final\", check = \"reply.status != 'DENIED' || reply.n == 0\" }]";
+    let align = "align = { enum = \"fold\", coerce = [\"str->int\"] }";
+    let (world, _fixed) =
+        world_of(r#"{"status": "denied", "n": "0"}"#, &format!("{rules}\n{align}")).await;
+    let seen = world.ask(OPENAI, &decision()).await;
+    assert_eq!(ended(&seen), answer("mended", 1, r#"{"status": "DENIED", "n": 0}"#));
+    world.stop().await;
+    let fallback = "fields = [{ at = \"/status\", fallback = \"DENIED\" }]";
+    let (world, _fixed) =
+        world_of(r#"{"status": "odd", "n": 4}"#, &format!("{rules}\n{fallback}")).await;
+    let seen = world.ask(OPENAI, &decision()).await;
+    assert_eq!((seen.status, seen.attempts()), (502, 3), "the rule does not hold for it");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_routes_own_fallback_serves_both_dialects_after_the_reasks() {
+    let fields = "fields = [{ at = \"/category\", fallback = \"other\" }]";
+    let route = format!("{ROUTE}\n{TRIAGE}\n{fields}");
+    let world = Setup::new()
+        .alone("o", "openai", &["enum-miss"], &route)
+        .alone("a", "anthropic", &["enum-miss"], &route)
+        .start()
+        .await;
+    for dialect in BOTH {
+        for name in ["o", "a"] {
+            let seen = world.ask(dialect, &request(dialect, name, TICKET)).await;
+            assert_eq!((seen.status, seen.attempts()), (200, 3), "{}", seen.text());
+            assert_eq!(seen.header("x-backstay-outcome"), "fallback");
+            let told = crate::told::plain(dialect, &seen.json());
+            let mut want = triaged();
+            want["category"] = json!("other");
+            assert_eq!(serde_json::from_str::<Value>(&told.text).unwrap(), want);
+        }
+    }
+    world.stop().await;
+}

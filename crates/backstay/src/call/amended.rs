@@ -1,0 +1,123 @@
+//! Puts checked texts and arguments in the place of what a reply said.
+
+use backstay_wire::Reply;
+use backstay_wire::chat::{Finish, Part};
+
+use super::report::tally;
+use super::{Call, End, Plan};
+use crate::attempt::Whole;
+use crate::record::Outcome;
+use crate::validate::{Checked, NewArguments, Standing, is_json};
+
+/// What is put in the place of what one choice says.
+#[derive(Debug)]
+pub(crate) struct Amended {
+    /// Which choice.
+    pub(super) at: usize,
+    /// Its text. `None`: its own stays.
+    pub(super) text: Option<String>,
+    /// The arguments of its tool calls that were changed.
+    pub(super) arguments: Vec<NewArguments>,
+}
+
+/// A reply that is an answer with the declared fallbacks in place.
+#[derive(Debug)]
+pub(crate) struct Best {
+    whole: Whole,
+    checked: Vec<Checked>,
+    /// The target it came from.
+    from: Option<usize>,
+}
+
+impl Best {
+    /// How many values are not the model's.
+    fn changed(&self) -> usize {
+        let edits = self.checked.iter().flat_map(|checked| &checked.edits);
+        edits.filter(|edit| edit.kind.class() == "fallback").count()
+    }
+}
+
+impl Call {
+    /// Keeps a reply that failed a check, if declared fallbacks make an answer of it and it needs
+    /// fewer of them than the best so far.
+    pub(super) fn keep_best(&mut self, whole: &Whole) {
+        let Some(checked) = self.with_fallbacks(whole) else { return };
+        let best = Best { whole: whole.clone(), checked, from: self.current };
+        if self.best.as_ref().is_none_or(|known| best.changed() < known.changed()) {
+            self.best = Some(Box::new(best));
+        }
+    }
+
+    /// Ends the call with the best reply and its fallbacks.
+    pub(super) fn falls_back(&mut self) {
+        let Some(best) = self.best.take() else { return };
+        self.current = best.from;
+        self.passes(best.whole, best.checked);
+    }
+
+    /// Ends the call with a reply that passed, as it is or amended.
+    pub(super) fn passes(&mut self, whole: Whole, checked: Vec<Checked>) {
+        let standing = checked.iter().map(Checked::standing).max();
+        let outcome = match standing.unwrap_or(Standing::AsItCame) {
+            Standing::AsItCame => Outcome::Answered,
+            Standing::Mended => Outcome::Mended,
+            Standing::Flagged => Outcome::Flagged,
+            Standing::Partial => Outcome::Partial,
+            Standing::Fallback => Outcome::Fallback,
+        };
+        let amended = self.amended(checked);
+        self.count_edits();
+        self.end = Some(End::Reply(Box::new(whole), outcome, amended));
+        self.plan = Plan::Over;
+    }
+
+    /// Counts the edits: a shift in their number is the first sign that a provider changed.
+    fn count_edits(&self) {
+        let Some(stop) = self.stop() else { return };
+        let model = stop.target.model.as_deref().unwrap_or_default();
+        for (kind, count) in tally(&self.edits) {
+            self.engine.metrics().edited(kind, count, &stop.target.id, model);
+        }
+    }
+
+    /// Takes the edits of every choice down, and keeps what is told in the place of its own words.
+    fn amended(&mut self, checked: Vec<Checked>) -> Vec<Amended> {
+        let mut amended = Vec::new();
+        for (at, checked) in checked.into_iter().enumerate() {
+            let is_changed = checked.edits.iter().any(|edit| edit.tool.is_none());
+            let text = is_changed.then_some(checked.text);
+            if text.is_some() || !checked.arguments.is_empty() {
+                amended.push(Amended { at, text, arguments: checked.arguments });
+            }
+            self.edits.extend(checked.edits);
+        }
+        amended
+    }
+}
+
+/// The reply with what was amended in it.
+pub(super) fn amend(reply: &mut Reply, amended: Vec<Amended>) {
+    for Amended { at, text, arguments } in amended {
+        let Some(choice) = reply.choices.get_mut(at) else { continue };
+        for new in arguments {
+            if let Some(Part::ToolCall { arguments, .. }) = choice.parts.get_mut(new.part) {
+                *arguments = new.text;
+            }
+        }
+        let Some(text) = text else { continue };
+        let is_text = |part: &Part| matches!(part, Part::Text(_));
+        let at = choice.parts.iter().position(is_text).unwrap_or(0);
+        choice.parts.retain(|part| !is_text(part));
+        choice.parts.insert(at.min(choice.parts.len()), Part::Text(text));
+    }
+}
+
+/// Whether a cut reply calls a tool with arguments that end in the middle.
+pub(super) fn has_cut_call(reply: &Reply) -> bool {
+    let cut = |part: &Part| match part {
+        Part::ToolCall { arguments, .. } => !is_json(arguments),
+        _ => false,
+    };
+    let mut choices = reply.choices.iter();
+    choices.any(|choice| choice.finish == Finish::Truncated && choice.parts.iter().any(cut))
+}
