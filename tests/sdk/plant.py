@@ -72,8 +72,8 @@ class Process:
 class Mock(Process):
     """The provider that misbehaves on request, with the ground truth of what it was asked."""
 
-    def __init__(self, folder: Path):
-        super().__init__(["mock", "--listen", "127.0.0.1:0", "--answers", str(TRIAGE / "tickets.jsonl")], folder / "mock.log")
+    def __init__(self, folder: Path, answers: Path = TRIAGE / "tickets.jsonl"):
+        super().__init__(["mock", "--listen", "127.0.0.1:0", "--answers", str(answers)], folder / "mock.log")
 
     def reset(self):
         urllib.request.urlopen(urllib.request.Request(self.url + "/_mock/reset", method="POST"), timeout=5).close()

@@ -1,10 +1,13 @@
 """How often a model is asked again, and what it is told: the bounds hold, and the caller gets an answer or a
 failure it can read."""
 
+import json
+
 import pytest
 
+import plant
 from judge import is_a_triage
-from settings import REPLY, triage
+from settings import REPLY, plain, triage
 
 
 def more(config: str, lines: str) -> str:
@@ -15,6 +18,40 @@ def more(config: str, lines: str) -> str:
 def messages(mock) -> list[int]:
     """How many messages each call had: a re-ask has two more."""
     return [call["messages"] for call in mock.calls()]
+
+
+DECISION = {
+    "type": "object",
+    "properties": {"status": {"type": "string", "enum": ["APPROVED", "DENIED", "ON_HOLD"]}},
+    "required": ["status"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture
+def undecided(tmp_path):
+    """A mock whose model always gives a status that is none of the three."""
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text(json.dumps({"text": "Decide", "label": {"status": "pending_review"}}))
+    mock = plant.Mock(tmp_path, answers)
+    yield mock
+    mock.stop()
+
+
+@pytest.mark.parametrize(
+    ("more", "calls"),
+    [
+        ('fields = [{ at = "/status", on_fail = "fallback", fallback = "ON_HOLD" }]\n', 1),
+        ('fields = [{ at = "/status", fallback = "ON_HOLD" }]\n', 3),
+    ],
+    ids=["at-once", "after-the-re-asks"],
+)
+def a_status_outside_the_enum_becomes_the_declared_fallback(sdk, start, undecided, more, calls):
+    client = sdk(start(plain(undecided.url, sdk.kind.provider, "healthy", extra=more)))
+    answer = client.say("ask", "Decide on this.", schema=DECISION)
+    assert answer.json() == {"status": "ON_HOLD"}
+    assert answer.headers["x-backstay-outcome"] == "fallback"
+    assert (len(undecided.calls()), len(client.sent)) == (calls, 1)
 
 
 @pytest.mark.parametrize("reasks", [2, 5])

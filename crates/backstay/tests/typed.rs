@@ -124,6 +124,19 @@ async fn a_type_is_asked_for_and_read_in_every_pair_of_dialects() {
 }
 
 #[tokio::test]
+async fn what_was_changed_on_the_way_to_the_value_is_told() {
+    let mock = mock().await;
+    let engine = engine(&mock, Vec::new());
+    for (dialect, provider) in BOTH {
+        let ask = ask(&engine, dialect, &format!("{provider}/fenced"), TICKET);
+        let typed = call::answer_as::<Triage>(&engine, ask).await.unwrap();
+        let kinds: Vec<&str> = typed.edits.iter().map(|edit| edit.kind.name()).collect();
+        assert_eq!((typed.receipt.outcome, kinds), (Outcome::Mended, vec!["fence", "fence"]));
+    }
+    mock.stop().await;
+}
+
+#[tokio::test]
 async fn a_number_keeps_every_digit_its_type_can_hold() {
     #[derive(Deserialize, JsonSchema)]
     struct Count {

@@ -206,8 +206,8 @@ pub(super) struct RouteTable {
     #[schemars(range(min = 0, max = 1_000_000), extend("x-type" = "number"))]
     pub(super) reask_cost: Option<f64>,
     /// The wording of a re-ask: the path of a Jinja template, relative to this file, or
-    /// `{ inline = "…" }`. It sees `errors` (each prints as a sentence and has `pointer`, `rule`
-    /// and `message`), `reply`, `shortened`, `schema`, `request` and `number`. Default: a built-in
+    /// `{ inline = "…" }`. It sees `errors` (each prints as a sentence with its place and has
+    /// `pointer`, `rule` and `message`), `reply`, `shortened`, `schema`, `request` and `number`. Default: a built-in
     /// one.
     pub(super) reask_template: Option<TemplateText>,
     /// The output cap sent when the caller sends none. At least 1. Default: the provider's.

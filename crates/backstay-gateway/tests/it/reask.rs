@@ -205,3 +205,37 @@ async fn cached_tokens_are_part_of_the_input_and_a_silent_provider_makes_it_at_l
     }
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_best_reply_is_kept_for_the_declared_fallback_whatever_came_after_it() {
+    let more = "fields = [{ at = \"/category\", fallback = \"other\" }]";
+    let two = route(more).replace("reasks = 5", "reasks = 2");
+    let short = two.replace("6s", "1500ms");
+    let world = Setup::new()
+        .backed("worse", "openai", &["enum-miss", "wrong-schema", "two-objects"], &two)
+        .alone("silent", "openai", &["enum-miss", "silence"], &short)
+        .alone("refused", "anthropic", &["enum-miss", "refusal"], &two)
+        .alone("hopeless", "openai", &["wrong-schema"], &two)
+        .start()
+        .await;
+    for dialect in BOTH {
+        world.mock.reset();
+        let seen = world.ask(dialect, &request(dialect, "worse", TICKET)).await;
+        let told = crate::told::plain(dialect, &seen.json());
+        let value: Value = serde_json::from_str(&told.text).unwrap();
+        assert_eq!(value["category"], "other", "{}", seen.text());
+        assert_eq!(seen.header("x-backstay-outcome"), "fallback");
+        assert_eq!((seen.attempts(), seen.header("x-backstay-tier")), (3, "1"));
+        let whys = whys(&row(&world, &seen));
+        assert_eq!(whys.last().unwrap(), "fallback: 2 of 2 re-asks made here");
+        let seen = world.ask(dialect, &request(dialect, "silent", TICKET)).await;
+        assert_eq!(seen.header("x-backstay-outcome"), "fallback", "{}", seen.text());
+        // A refusal is a decision: what came before it is no answer any more.
+        let seen = world.ask(dialect, &request(dialect, "refused", TICKET)).await;
+        assert_eq!(seen.header("x-backstay-outcome"), "refused", "{}", seen.text());
+        assert_eq!(seen.attempts(), 2);
+        let seen = world.ask(dialect, &request(dialect, "hopeless", TICKET)).await;
+        assert_eq!(seen.header("x-backstay-outcome"), "failed", "{}", seen.text());
+    }
+    world.stop().await;
+}

@@ -92,8 +92,7 @@ impl Call {
 
     /// A reply failed a check that a re-ask can mend: lays out what one would say and take.
     pub(super) fn prepare_reask(&mut self, choice: &Choice, unfit: &Unfit, usage: Usage) {
-        let errors = Complaint::all(unfit);
-        self.reasks.saw(Complaint::kind(&errors));
+        self.reasks.saw(Complaint::kind(&Complaint::all(unfit)));
         let made = self.stop().map_or(0, |stop| stop.reasks);
         let request = self.contract.rule_input(None);
         let schema = self.contract.schema_text();
@@ -103,7 +102,7 @@ impl Call {
             request: &request,
             number: made.saturating_add(1),
         };
-        let turns = reask::turns(choice, &errors, &wording);
+        let turns = reask::turns(choice, unfit, &wording);
         let added: u64 = turns.iter().map(|turn| tokens(turn.text().len())).sum();
         let plain = self.reasks.plain.unwrap_or_else(|| tokens(self.contract.ask.body.len()));
         self.reasks.expected = Expected {

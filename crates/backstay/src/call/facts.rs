@@ -143,10 +143,7 @@ impl Call {
     pub(super) fn read(&self, checked: Checked) -> Result<Checked, Unfit> {
         let Some(reader) = &self.contract.reader else { return Ok(checked) };
         // A call of a tool is no value, and none of the type's business.
-        let read = match checked.document {
-            Some(_) => reader.check(&checked.text),
-            None => Ok(()),
-        };
+        let read = checked.node().map_or(Ok(()), |node| reader.check(node));
         let refused = |why| {
             Unfit::new(
                 Fault::SchemaError,

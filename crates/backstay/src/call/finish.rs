@@ -132,7 +132,8 @@ impl Call {
         let receipt = self.receipt(outcome);
         let headers = self.provider_headers();
         self.close_as(&receipt, "", "");
-        Answer { receipt, headers, body }
+        let edits = std::mem::take(&mut self.edits);
+        Answer { receipt, headers, edits, body }
     }
 
     fn fail(mut self, error: CallError) -> CallError {
@@ -154,7 +155,7 @@ impl Call {
         let receipt = self.receipt(Outcome::Answered);
         let headers = self.provider_headers();
         let live = Live::new(self, *opened, held);
-        Answer { receipt, headers, body: Body::Live(Box::new(live)) }
+        Answer { receipt, headers, edits: Vec::new(), body: Body::Live(Box::new(live)) }
     }
 
     /// What the caller is told.

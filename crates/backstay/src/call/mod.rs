@@ -47,6 +47,8 @@ pub struct Answer {
     pub receipt: Receipt,
     /// Headers of the provider's that a caller may want, such as its request id.
     pub headers: HeaderMap,
+    /// Every change that was made to the reply, in order. Empty for a stream under way.
+    pub edits: Vec<Edit>,
     /// The answer itself.
     pub body: Body,
 }

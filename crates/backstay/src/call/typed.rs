@@ -8,9 +8,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use backstay_wire::Dialect;
-use backstay_wire::scan::{Edit, Scanned};
+use backstay_wire::scan::{self, Scanned};
 use http::HeaderMap;
-use jsonmend::{Mender, Policy, Status};
+use jsonmend::{Mender, Node, Policy, Status};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
@@ -21,7 +21,7 @@ use crate::contract::{self, Ask};
 use crate::engine::Engine;
 use crate::fault::CallError;
 use crate::record::{Outcome, Receipt};
-use crate::validate::SchemaFault;
+use crate::validate::{Edit, SchemaFault};
 
 /// A value of the type that was asked for, and what happened on the way to it.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub struct Typed<T> {
     pub receipt: Receipt,
     /// Headers of the provider's, such as its request id.
     pub headers: HeaderMap,
+    /// Every change that was made to the reply before the value was read. Empty: none.
+    pub edits: Vec<Edit>,
 }
 
 /// Why there is no value.
@@ -62,23 +64,26 @@ pub enum TypedError {
     },
 }
 
-/// What the type that was asked for says to a text that fits its schema: its objection, if any.
+/// What the type that was asked for says to a value that fits its schema: its objection, if any.
 #[derive(Clone)]
 pub(crate) struct Reader(Arc<Check>);
 
-type Check = dyn Fn(&str) -> Result<(), String> + Send + Sync;
+type Check = dyn Fn(Node<'_>) -> Result<(), String> + Send + Sync;
 
 impl Reader {
     fn of<T: DeserializeOwned + 'static>() -> Self {
-        Self(Arc::new(|text| read::<T>(text).map(|_| ())))
+        Self(Arc::new(|node| match node.read::<T>() {
+            Ok(_) => Ok(()),
+            Err(mismatch) => Err(mismatch.to_string()),
+        }))
     }
 
-    /// Whether `text` is a value of the type.
+    /// Whether `node` is a value of the type.
     ///
     /// # Errors
     /// One sentence for the model.
-    pub(crate) fn check(&self, text: &str) -> Result<(), String> {
-        (self.0)(text)
+    pub(crate) fn check(&self, node: Node<'_>) -> Result<(), String> {
+        (self.0)(node)
     }
 }
 
@@ -152,7 +157,10 @@ where
     contract.reader = Some(Reader::of::<T>());
     let answer = serve(engine, contract).await?;
     match value(dialect, &answer) {
-        Some(value) => Ok(Typed { value, receipt: answer.receipt, headers: answer.headers }),
+        Some(value) => {
+            let Answer { receipt, headers, edits, .. } = answer;
+            Ok(Typed { value, receipt, headers, edits })
+        }
         None => Err(TypedError::NoValue { name, answer: Box::new(answer) }),
     }
 }
@@ -176,9 +184,9 @@ fn with_format(ask: &Ask, head: &Scanned, name: &str, schema: &Value) -> Vec<u8>
     };
     let field = contract::format_field(ask.dialect);
     let edits = [
-        Edit::Set(field, format.to_string()),
-        Edit::Remove("stream"),
-        Edit::Remove("stream_options"),
+        scan::Edit::Set(field, format.to_string()),
+        scan::Edit::Remove("stream"),
+        scan::Edit::Remove("stream_options"),
     ];
     head.edit(&ask.body, &edits)
 }
@@ -202,13 +210,7 @@ fn value<T: DeserializeOwned>(dialect: Dialect, answer: &Answer) -> Option<T> {
     if choice.calls_tools() {
         return None;
     }
-    read(&choice.text()).ok()
-}
-
-/// Reads strict JSON as a `T`, from the tape: numbers keep their digits.
-fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    let outcome = Mender::new(Policy::strict().allowing(&[])).mend(text, Status::Stopped);
-    let node = outcome.document().and_then(|document| document.root(text));
-    let node = node.ok_or_else(|| "the reply is not one JSON value".to_owned())?;
-    node.read().map_err(|mismatch| mismatch.to_string())
+    let text = choice.text();
+    let outcome = Mender::new(Policy::strict().allowing(&[])).mend(&text, Status::Stopped);
+    outcome.document()?.root(&text)?.read().ok()
 }

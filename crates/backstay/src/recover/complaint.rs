@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use minijinja::value::{Enumerator, Object, Value};
 
-use crate::validate::Unfit;
+use crate::validate::{Problem, Unfit};
 
 /// One thing that is wrong with a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
     /// Where, as a JSON pointer into the reply. `None`: the reply as a whole.
     pub pointer: Option<String>,
-    /// What was asked of it there: the layer or the keyword, and nothing of the reply's own words.
+    /// What is broken there: a keyword of the schema, a rule's name, or a word such as `ambiguous`.
     pub rule: String,
     /// One sentence for the model.
     pub message: String,
@@ -22,23 +22,17 @@ pub struct Complaint {
 impl Complaint {
     /// What is wrong with a reply. Never empty.
     pub fn all(unfit: &Unfit) -> Vec<Self> {
-        let layer = unfit.layer.name();
-        if unfit.errors.is_empty() {
+        if unfit.problems.is_empty() {
+            let layer = unfit.layer.name();
             let message = format!("the reply failed the check of its {layer}");
             return vec![Self { pointer: None, rule: layer.to_owned(), message }];
         }
-        let complaint = |error: &String| {
-            let (pointer, told) = match error.split_once(": ") {
-                Some((pointer, told)) if pointer.starts_with('/') => (Some(pointer), told),
-                _ => (None, error.as_str()),
-            };
-            Self {
-                pointer: pointer.map(str::to_owned),
-                rule: format!("{layer}: {}", without_quotes(told)),
-                message: error.clone(),
-            }
+        let complaint = |problem: &Problem| Self {
+            pointer: (!problem.at.is_empty()).then(|| problem.at.clone()),
+            rule: problem.rule.clone().into_owned(),
+            message: problem.message.clone(),
         };
-        unfit.errors.iter().map(complaint).collect()
+        unfit.problems.iter().map(complaint).collect()
     }
 
     /// A number for a set of complaints. Two sets have the same when they are about the same places
@@ -54,26 +48,19 @@ impl Complaint {
     }
 }
 
-/// The sentence without what stands in single quotes after its first word, and without numbers: the
-/// reply's own words are there.
-fn without_quotes(told: &str) -> String {
-    let mut kept = String::with_capacity(told.len());
-    for (at, piece) in told.split('\'').enumerate() {
-        // A name that begins the sentence says where; later ones are values.
-        if at % 2 == 0 || at == 1 && kept.is_empty() || kept == "missing " {
-            kept.extend(piece.chars().filter(|c| !c.is_ascii_digit()));
-        }
-    }
-    kept
-}
-
+/// The sentence, with its place in front where it does not say it itself.
 impl fmt::Display for Complaint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        match &self.pointer {
+            Some(pointer) if !self.message.starts_with('/') => {
+                write!(f, "{pointer}: {}", self.message)
+            }
+            Some(_) | None => f.write_str(&self.message),
+        }
     }
 }
 
-/// In a template a complaint prints as its sentence and has the fields `pointer`, `rule` and
+/// In a template a complaint prints as it is displayed and has the fields `pointer`, `rule` and
 /// `message`.
 impl Object for Complaint {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
@@ -90,7 +77,7 @@ impl Object for Complaint {
     }
 
     fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        fmt::Display::fmt(&**self, f)
     }
 }
 
@@ -101,25 +88,41 @@ mod tests {
     use super::*;
     use crate::validate::Layer;
 
-    fn kind(errors: &[&str]) -> u64 {
-        let errors = errors.iter().map(|error| (*error).to_owned()).collect();
-        Complaint::kind(&Complaint::all(&Unfit::new(Fault::SchemaError, Layer::Schema, errors)))
+    fn all(problems: &[(&'static str, &'static str, &'static str)]) -> Vec<Complaint> {
+        let problem = |&(at, rule, message)| Problem::new(at, rule, message);
+        let problems = problems.iter().map(problem).collect();
+        Complaint::all(&Unfit::of(Fault::SchemaError, Layer::Schema, problems))
     }
 
     #[test]
     fn errors_are_the_same_by_place_and_rule_not_by_what_the_reply_had_there() {
-        let wrong = kind(&["category 'payments' not in enum"]);
-        assert_eq!(wrong, kind(&["category 'refunds' not in enum"]));
-        assert_ne!(wrong, kind(&["kind 'payments' not in enum"]));
-        assert_ne!(wrong, kind(&["'category' should be str"]));
-        let two = kind(&["missing 'a'", "/items/0: missing 'b'"]);
-        assert_eq!(two, kind(&["/items/0: missing 'b'", "missing 'a'"]));
-        assert_ne!(two, kind(&["missing 'a'", "/items/1: missing 'b'"]));
-        assert_ne!(two, kind(&["missing 'a'"]));
-        assert_ne!(kind(&["missing 'a'"]), kind(&["missing 'b'"]));
+        let kind = |problems: &[_]| Complaint::kind(&all(problems));
+        let wrong = kind(&[("/kind", "enum", "kind 'payments' not in enum")]);
+        assert_eq!(wrong, kind(&[("/kind", "enum", "kind 'refunds' not in enum")]));
+        assert_ne!(wrong, kind(&[("/sort", "enum", "sort 'payments' not in enum")]));
+        assert_ne!(wrong, kind(&[("/kind", "type", "'kind' should be str")]));
+        let (a, b) = (("/a", "required", "missing 'a'"), ("/i/0/b", "required", "missing 'b'"));
+        assert_eq!(kind(&[a, b]), kind(&[b, a]));
+        assert_eq!(kind(&[a, b]), kind(&[a, b, a]));
+        assert_ne!(kind(&[a, b]), kind(&[a]));
+        assert_ne!(kind(&[a, b]), kind(&[a, ("/i/1/b", "required", "missing 'b'")]));
+    }
+
+    #[test]
+    fn a_place_is_told_once() {
+        let told = all(&[
+            ("/kind", "enum", "kind 'x' not in enum"),
+            ("/i/0/b", "type", "/i/0/b: 'b' should be int"),
+            ("", "not_json", "Expecting value at char 0"),
+        ]);
+        let told: Vec<String> = told.iter().map(ToString::to_string).collect();
         assert_eq!(
-            kind(&["Expecting ',' delimiter at char 212"]),
-            kind(&["Expecting ',' delimiter at char 9"]),
+            told,
+            [
+                "/kind: kind 'x' not in enum",
+                "/i/0/b: 'b' should be int",
+                "Expecting value at char 0"
+            ]
         );
     }
 }

@@ -8,6 +8,8 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
+use serde::de::IgnoredAny;
+
 /// Up to this many bytes a reply is sent back whole, and this is the most that is sent of a longer
 /// one, but for the marks of what is left out. 4 KiB: about a thousand tokens.
 pub(super) const MOST: usize = 4 * 1024;
@@ -28,15 +30,29 @@ pub(super) struct Excerpt {
 }
 
 /// What to send back of `reply`, where `pointers` say what is wrong. Pointers that lead nowhere are
-/// passed over; where none leads anywhere the beginning and the end are shown.
-pub(super) fn of<'p>(reply: &str, pointers: impl Iterator<Item = &'p str>) -> Excerpt {
+/// passed over; where none leads anywhere in the reply they are tried in what was `mended` of it, and
+/// that is shown; else it is the place where strict JSON ends, and where there is
+/// none of it the beginning and the end.
+pub(super) fn of(reply: &str, mended: Option<&str>, pointers: &[&str]) -> Excerpt {
     let reply = reply.trim_end();
     if reply.len() <= MOST {
         return Excerpt { text: reply.to_owned(), shortened: false };
     }
-    let places = pointers.take(MAX_PLACES).filter_map(|pointer| locate(reply, pointer));
-    let mut shown: Vec<Range<usize>> =
-        places.flat_map(|place| surroundings(reply, &place)).collect();
+    let found = |text: &str| -> Vec<Range<usize>> {
+        let places = pointers.iter().take(MAX_PLACES);
+        let places = places.filter_map(|pointer| locate(text, pointer));
+        places.flat_map(|place| surroundings(text, &place)).collect()
+    };
+    let mut shown = found(reply);
+    if let Some(mended) = mended.filter(|_| shown.is_empty()) {
+        let shown = found(mended);
+        if !shown.is_empty() {
+            return Excerpt { text: cut_out(mended, merged(shown)), shortened: true };
+        }
+    }
+    if let Some(place) = shown.is_empty().then(|| break_of(reply)).flatten() {
+        shown = surroundings(reply, &(place..place));
+    }
     if shown.is_empty() {
         shown = vec![0..MOST / 2, reply.len() - MOST / 2..reply.len()];
     }
@@ -91,6 +107,24 @@ fn left_out(text: &mut String, bytes: usize) {
         // Writing to a `String` cannot fail.
         let _ = write!(text, "{before}[{bytes} bytes left out]{after}");
     }
+}
+
+/// Where `text`, from its first bracket on, stops being one JSON value. `None`: it does not, or
+/// holds no bracket.
+fn break_of(text: &str) -> Option<usize> {
+    let start = text.find(['{', '['])?;
+    let rest = text.get(start..)?;
+    let mut values = serde_json::Deserializer::from_str(rest).into_iter::<IgnoredAny>();
+    let place = match values.next()? {
+        Err(error) => {
+            // Lines from 1, columns in bytes from 1; 0 stands for the end of the line before.
+            let before: usize =
+                rest.split('\n').take(error.line().saturating_sub(1)).map(|l| l.len() + 1).sum();
+            before + error.column().saturating_sub(1)
+        }
+        Ok(_) => values.byte_offset(),
+    };
+    (place < rest.len()).then_some(start + place)
 }
 
 /// Where the value at `pointer` stands in `text`, which may have something before its JSON. `None`:
@@ -243,7 +277,7 @@ mod tests {
     #[test]
     fn a_short_reply_is_sent_whole() {
         let text = "x".repeat(MOST);
-        let excerpt = of(&text, ["/a"].into_iter());
+        let excerpt = of(&text, None, &["/a"]);
         assert_eq!(excerpt, Excerpt { text, shortened: false });
     }
 
@@ -252,7 +286,7 @@ mod tests {
         let filler = "lorem ipsum ".repeat(500);
         let text =
             format!("{{\"before\":\"{filler}\",\"kind\":\"wrong one\",\"after\":\"{filler}\"}}");
-        let excerpt = of(&text, ["/kind", "/nowhere"].into_iter());
+        let excerpt = of(&text, None, &["/kind", "/nowhere"]);
         assert!(excerpt.shortened);
         assert!(excerpt.text.contains("\"kind\":\"wrong one\""), "{}", excerpt.text);
         assert!(excerpt.text.len() < 600, "{}", excerpt.text.len());
@@ -260,11 +294,34 @@ mod tests {
     }
 
     #[test]
+    fn a_place_that_only_the_mended_reply_has_is_shown_as_mended() {
+        let filler = "lorem ipsum ".repeat(500);
+        let raw = format!("{{'before':'{filler}','kind':7}}");
+        let mended = raw.replace('\'', "\"");
+        let excerpt = of(&raw, Some(&mended), &["/kind"]);
+        assert!(excerpt.text.ends_with("\"kind\":7}"), "{}", excerpt.text);
+    }
+
+    #[test]
     fn where_no_place_is_known_the_beginning_and_the_end_are_sent() {
         let text = format!("BEGIN {} END", "é".repeat(10_000));
-        let excerpt = of(&text, std::iter::empty());
+        let excerpt = of(&text, None, &[]);
         assert!(excerpt.text.starts_with("BEGIN") && excerpt.text.ends_with("END"));
         assert!(excerpt.text.len() < MOST + 60);
+    }
+
+    #[test]
+    fn of_long_broken_json_the_break_is_sent() {
+        let filler = "lorem ipsum\",\n\"é".repeat(500);
+        for (broken, there) in [
+            (format!("[\"{filler}\", oops, \"{filler}\"]"), "oops"),
+            (format!("Sure: {{\"a\": [\"{filler}\"], 'b': 2, \"c\": \"{filler}\"}}"), "'b'"),
+            (format!("[\"{filler}\"] and so on: {filler}"), "and so on"),
+        ] {
+            let excerpt = of(&broken, None, &[]);
+            assert!(excerpt.text.contains(there), "{}", excerpt.text);
+            assert!(excerpt.text.len() < 600, "{}", excerpt.text.len());
+        }
     }
 
     proptest! {
@@ -274,7 +331,8 @@ mod tests {
             pointers in prop::collection::vec("(/[a-z0-9é~]{0,3}){0,4}", 0..30),
         ) {
             let text = format!("{text}{{\"a\": [{}]}}", text.repeat(2));
-            let excerpt = of(&text, pointers.iter().map(String::as_str));
+            let pointers: Vec<&str> = pointers.iter().map(String::as_str).collect();
+            let excerpt = of(&text, None, &pointers);
             let marks = (2 * MAX_PLACES + 1) * 40;
             prop_assert!(excerpt.text.len() <= MOST + marks);
             prop_assert_eq!(excerpt.shortened, text.trim_end().len() > MOST);

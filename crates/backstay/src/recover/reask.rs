@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::template::{self, Scene};
 use super::{Complaint, Template, excerpt};
+use crate::validate::{Candidate, Unfit};
 
 /// What a re-ask says besides the reply and its errors.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,11 +31,13 @@ pub struct Wording<'a> {
 /// and what is wrong with it. Never empty; the last is the user's.
 ///
 /// A template that fails on this reply, which its trial did not show, gives way to the default.
-pub fn turns(previous: &Choice, errors: &[Complaint], wording: &Wording<'_>) -> Vec<Turn> {
-    let pointers = errors.iter().filter_map(|error| error.pointer.as_deref());
-    let excerpt = excerpt::of(&said(previous), pointers);
+pub fn turns(previous: &Choice, unfit: &Unfit, wording: &Wording<'_>) -> Vec<Turn> {
+    let errors = Complaint::all(unfit);
+    let pointers: Vec<&str> = errors.iter().filter_map(|error| error.pointer.as_deref()).collect();
+    let mended = unfit.candidate.as_deref().map(Candidate::text);
+    let excerpt = excerpt::of(&said(previous), mended, &pointers);
     let scene = Scene {
-        errors,
+        errors: &errors,
         reply: &excerpt.text,
         shortened: excerpt.shortened,
         schema: wording.schema,
@@ -75,20 +78,20 @@ mod tests {
     use backstay_wire::chat::Finish;
 
     use super::*;
-    use crate::validate::{Layer, Unfit};
+    use crate::validate::{Layer, Problem};
 
     fn said(text: &str) -> Choice {
         let parts = vec![Part::Text(text.to_owned())];
         Choice { parts, finish: Finish::Complete, finish_word: None }
     }
 
-    fn complaints(errors: &[&str]) -> Vec<Complaint> {
+    fn unfit(errors: &[&str]) -> Unfit {
         let errors = errors.iter().map(|error| (*error).to_owned()).collect();
-        Complaint::all(&Unfit::new(Fault::SchemaError, Layer::Schema, errors))
+        Unfit::new(Fault::SchemaError, Layer::Schema, errors)
     }
 
     fn plain(previous: &Choice, errors: &[&str]) -> Vec<Turn> {
-        turns(previous, &complaints(errors), &Wording::default())
+        turns(previous, &unfit(errors), &Wording::default())
     }
 
     #[test]
@@ -137,7 +140,9 @@ mod tests {
     fn of_a_long_reply_the_wrong_part_is_sent_and_the_model_is_told_so() {
         let long = "é".repeat(5_000);
         let text = format!("{{\"a\":\"{long}\",\"kind\":7,\"b\":\"{long}\"}}");
-        let turns = plain(&said(&text), &["/kind: 'kind' should be str"]);
+        let problem = Problem::new("/kind", "type", "'kind' should be str");
+        let unfit = Unfit::of(Fault::SchemaError, Layer::Schema, vec![problem]);
+        let turns = turns(&said(&text), &unfit, &Wording::default());
         let sent = turns[0].text();
         assert!(sent.contains("\"kind\":7") && sent.len() < 600, "{} bytes", sent.len());
         assert!(turns[1].text().ends_with("shown above in part only; give the whole answer."));
@@ -148,7 +153,7 @@ mod tests {
         let template = Template::compile("{{ number }}: {{ errors | join(', ') }} in {{ reply }}");
         let template = template.unwrap();
         let wording = Wording { template: Some(&template), number: 2, ..Wording::default() };
-        let turns = turns(&said("<x>"), &complaints(&["a", "b"]), &wording);
+        let turns = turns(&said("<x>"), &unfit(&["a", "b"]), &wording);
         assert_eq!(turns[1].text(), "2: a, b in <x>");
     }
 
@@ -156,7 +161,7 @@ mod tests {
     fn a_template_that_fails_on_one_reply_gives_way_to_the_default() {
         let template = Template::compile("{{ errors[2] }}").unwrap();
         let wording = Wording { template: Some(&template), ..Wording::default() };
-        let turns = turns(&said("x"), &complaints(&["only one"]), &wording);
+        let turns = turns(&said("x"), &unfit(&["only one"]), &wording);
         assert!(turns[1].text().starts_with("That reply could not be used:\n- only one\n"));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! | variable | what it is |
 //! |---|---|
-//! | `errors` | what is wrong, a list of 1 to 20; each prints as a sentence and has `pointer` (a JSON pointer into the reply, empty for all of it), `rule` and `message` |
+//! | `errors` | what is wrong, a list of 1 to 20; each prints as a sentence with its place and has `pointer` (a JSON pointer into the reply, empty for all of it), `rule` and `message` |
 //! | `reply` | the reply, or the part of it that is sent back |
 //! | `shortened` | whether only a part is sent back |
 //! | `schema` | the JSON Schema as text; empty where none is asked for |
@@ -237,7 +237,7 @@ mod tests {
     fn a_template_sees_every_documented_name() {
         assert_eq!(
             said("{{ errors | length }}: {{ errors | join(', ') }}"),
-            "3: missing 'a', 'b' should be int, c 'x' not in enum"
+            "3: missing 'a', /b: 'b' should be int, /c: c 'x' not in enum"
         );
         assert_eq!(
             said("{% for e in errors %}{{ e.pointer }}|{{ e.rule }}|{{ e.message }};{% endfor %}"),

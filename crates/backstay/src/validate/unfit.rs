@@ -145,6 +145,13 @@ impl Unfit {
     }
 }
 
+impl Candidate {
+    /// The reply as far as it could be mended and aligned.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
 /// Prints lengths: a reply is not for logs.
 impl std::fmt::Debug for Candidate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
