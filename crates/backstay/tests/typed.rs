@@ -169,6 +169,8 @@ async fn what_only_the_type_refuses_is_told_to_the_model() {
             _ => None,
         });
         assert_eq!(verdicts.collect::<Vec<_>>(), ["schema_error", "ok"]);
+        let trail = format!("{:?}", row.trail);
+        assert!(!trail.contains("about money"), "a type may quote the reply: {trail}");
     }
     let ask = ask(&engine, Dialect::OpenaiChat, "o/wrong-category", TICKET);
     let error = call::answer_as::<Bill>(&engine, ask).await.unwrap_err();

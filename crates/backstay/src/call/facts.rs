@@ -31,6 +31,9 @@ const CAP: Duration = Duration::from_secs(8);
 /// How long a target rests whose quota is spent, when it does not say.
 const QUOTA_REST: Duration = Duration::from_mins(1);
 
+/// How an error begins that a type's own `Deserialize` gives.
+pub(super) const REFUSED: &str = "the value is refused";
+
 impl Call {
     /// Takes note of an attempt and plans what follows.
     pub(crate) fn note(&mut self, seen: Seen) {
@@ -144,13 +147,8 @@ impl Call {
         let Some(reader) = &self.contract.reader else { return Ok(checked) };
         // A call of a tool is no value, and none of the type's business.
         let read = checked.node().map_or(Ok(()), |node| reader.check(node));
-        let refused = |why| {
-            Unfit::new(
-                Fault::SchemaError,
-                Layer::Schema,
-                vec![format!("the value is refused: {why}")],
-            )
-        };
+        let refused =
+            |why| Unfit::new(Fault::SchemaError, Layer::Schema, vec![format!("{REFUSED}: {why}")]);
         read.map(|()| checked).map_err(refused)
     }
 

@@ -8,6 +8,7 @@ use backstay_decide::recover::{Decision, Next};
 use backstay_wire::Reply;
 
 use super::Call;
+use super::facts::REFUSED;
 use crate::attempt::adapter::Form;
 use crate::attempt::{Got, Seen};
 use crate::contract::{CapOwner, Contract};
@@ -241,7 +242,13 @@ fn logged(unfit: &Unfit) -> Vec<String> {
     }
 }
 
+/// Beginnings of sentences that go on in the words of a reply, or of a type that may quote it.
+const QUOTING: [&str; 2] = ["it could be read as", REFUSED];
+
 fn without_words(error: &str) -> String {
+    if let Some(start) = QUOTING.iter().find(|start| error.starts_with(**start)) {
+        return format!("{start} …");
+    }
     // A pointer may hold keys of the reply.
     let error = match error.split_once(": ") {
         Some((pointer, error)) if pointer.starts_with('/') => error,
@@ -255,7 +262,9 @@ fn without_words(error: &str) -> String {
     let (before, quoted, after) = (pieces.next(), pieces.next(), pieces.next());
     match (before.unwrap_or_default(), quoted, after) {
         (whole, None, _) if is_name(whole.split(' ').next().unwrap_or_default()) => {
-            whole.to_owned()
+            // A number is not in quotes.
+            let bare = whole.strip_suffix(" not in enum").and_then(|told| told.rsplit_once(' '));
+            bare.map_or_else(|| whole.to_owned(), |(name, _)| format!("{name} … not in enum"))
         }
         ("Expecting ", Some(sign), Some(after)) => format!("Expecting '{sign}'{after}"),
         ("missing ", Some(name), Some("")) if is_name(name) => error.to_owned(),
@@ -294,6 +303,9 @@ mod tests {
             ("'priority' should be int", "'priority' should be int"),
             ("category 'payments' not in enum", "category '…' not in enum"),
             ("unexpected 'card 4111'", "unexpected '…'"),
+            ("code 41111111 not in enum", "code … not in enum"),
+            ("it could be read as (1) {\"card\": 4111}", "it could be read as …"),
+            ("the value is refused: unknown card 4111", "the value is refused …"),
             ("summary longer than 200 chars", "summary longer than 200 chars"),
             ("duplicate key 'x'", "duplicate key '…'"),
             ("Expecting ',' delimiter at char 212", "Expecting ',' delimiter at char 212"),
