@@ -402,6 +402,7 @@ async fn capped(
         max_output_tokens: most,
         prices: None,
         structured: Structured::JsonSchema,
+        subset: None,
         streams: false,
         max_concurrency: 0,
         max_request_bytes: 0,

@@ -53,6 +53,7 @@ fn policy(mock: &Mock, model: &str, change: impl FnOnce(&mut Route)) -> Policy {
         credentials: CredentialSource::Nobody,
         headers: Vec::new(),
         cap_field: CapField::MaxTokens,
+        subset: backstay_wire::lower::Subset::Whole,
         connect: Duration::from_secs(1),
     });
     let target = Arc::new(Target {
@@ -65,6 +66,7 @@ fn policy(mock: &Mock, model: &str, change: impl FnOnce(&mut Route)) -> Policy {
         max_output_tokens: None,
         prices: None,
         structured: Structured::JsonSchema,
+        subset: None,
         streams: true,
         max_concurrency: 0,
         max_request_bytes: 0,

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::mend_words::{AlignTable, FieldTable, MendTable, ReportWord};
 use super::words::{
     AuthWord, CapWord, Day, DialectWord, KeyText, Length, RefusalWord, RuntimeWord, SemanticWord,
-    StreamWord, StructuredWord, TemplateText, Tier, UpstreamWord,
+    StreamWord, StructuredWord, SubsetWord, TemplateText, Tier, UpstreamWord,
 };
 
 /// The configuration of Backstay.
@@ -115,6 +115,10 @@ pub(super) struct ProviderTable {
     /// The name under which the output cap is sent (`openai_chat` only). Default:
     /// `"max_completion_tokens"` at `api.openai.com`, else `"max_tokens"`.
     pub(super) cap_field: Option<CapWord>,
+    /// What its models take of JSON Schema; schemas are lowered to it, and the replies taken back.
+    /// Default: `"anthropic"` for that dialect, `"openai_strict"` at `api.openai.com`, else `"none"`:
+    /// schemas go as they are.
+    pub(super) schema_subset: Option<SubsetWord>,
     /// Longest wait for a connection where a route sets none. `"1ms"` to `"24h"`. Default: `"3s"`.
     pub(super) connect: Option<Length>,
 }
@@ -151,6 +155,8 @@ pub(super) struct ModelTable {
     /// How far it can be held to a schema: `"json_schema"` (decoding is constrained),
     /// `"json_object"` (some JSON) or `"none"`.
     pub(super) structured: StructuredWord,
+    /// What it takes of JSON Schema. Default: as its provider.
+    pub(super) schema_subset: Option<SubsetWord>,
     /// Whether it can stream.
     pub(super) streams: bool,
     /// Most calls at once. 0: no limit of ours.
@@ -171,6 +177,7 @@ impl Default for ModelTable {
             input_price: None,
             output_price: None,
             structured: StructuredWord::JsonSchema,
+            schema_subset: None,
             streams: true,
             max_concurrency: 0,
             max_request_bytes: 0,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use backstay_wire::lower::Subset;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -107,6 +108,43 @@ pub(super) enum StructuredWord {
     JsonObject,
     /// Nothing is sent.
     None,
+}
+
+/// What a provider takes of JSON Schema.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum SubsetWord {
+    /// OpenAI's `strict: true`.
+    OpenaiStrict,
+    /// Anthropic's structured output.
+    Anthropic,
+    /// Gemini's `responseJsonSchema`.
+    GeminiJsonSchema,
+    /// Gemini's `responseSchema`.
+    GeminiResponseSchema,
+    /// vLLM with xgrammar.
+    Xgrammar,
+    /// llama.cpp.
+    LlamaCpp,
+    /// Ollama.
+    Ollama,
+    /// Not known: schemas go as they are.
+    None,
+}
+
+impl SubsetWord {
+    pub(super) fn subset(self) -> Subset {
+        match self {
+            Self::OpenaiStrict => Subset::OpenaiStrict,
+            Self::Anthropic => Subset::Anthropic,
+            Self::GeminiJsonSchema => Subset::GeminiJsonSchema,
+            Self::GeminiResponseSchema => Subset::GeminiResponseSchema,
+            Self::Xgrammar => Subset::Xgrammar,
+            Self::LlamaCpp => Subset::LlamaCpp,
+            Self::Ollama => Subset::Ollama,
+            Self::None => Subset::Whole,
+        }
+    }
 }
 
 /// How a plain call is asked of the provider.

@@ -14,6 +14,7 @@ mod failures;
 mod fixed;
 mod hang_up;
 mod library;
+mod lowered;
 mod mending;
 mod pairs;
 mod patience;

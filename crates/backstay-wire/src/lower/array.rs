@@ -82,7 +82,7 @@ impl Pass<'_> {
                 let rest = rest.unwrap_or(&Value::Null);
                 Some(Value::Object(self.schema(rest, &step(at, "items"), depth + 1)?))
             }
-            other => other.cloned(),
+            other => other.filter(|rest| rest.is_boolean()).cloned(),
         };
         if self.rules.tuples {
             draft.out.insert("prefixItems".into(), Value::Array(items));
@@ -93,18 +93,7 @@ impl Pass<'_> {
         draft.said.push(self.loose(Rule::Tuple, at, "prefixItems", words));
         let is_closed = rest == Some(Value::Bool(false));
         items.extend(rest.filter(Value::is_object));
-        let mut kinds: Vec<Value> = Vec::new();
-        for item in items {
-            if !kinds.contains(&item) {
-                kinds.push(item);
-            }
-        }
-        let items = if kinds.len() == 1 {
-            kinds.remove(0)
-        } else {
-            self.count_union()?;
-            json!({ "anyOf": kinds })
-        };
+        let items = self.either(items, at)?;
         draft.out.insert("items".into(), items);
         if is_closed && !map.contains_key("maxItems") {
             self.constraint(("maxItems", &json!(prefix.len())), map, at, draft);

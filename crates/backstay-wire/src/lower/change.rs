@@ -110,6 +110,20 @@ pub struct Change {
     pub residual: Option<String>,
 }
 
+impl Change {
+    /// The change without a value of the schema, for logs.
+    pub fn brief(&self) -> String {
+        let what = match self.rule {
+            Rule::Weakened => format!("`{}` weakened", self.keyword),
+            Rule::Anchored => format!("`{}` anchored", self.keyword),
+            _ if self.residual.is_some() => format!("`{}` left out", self.keyword),
+            _ => self.what.clone(),
+        };
+        let pointer = if self.pointer.is_empty() { "root" } else { &self.pointer };
+        format!("{pointer}: {what}")
+    }
+}
+
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let pointer = if self.pointer.is_empty() { "root" } else { &self.pointer };

@@ -1,5 +1,7 @@
 //! Puts the lowered pieces together, takes the marks out, and holds the whole to the limits.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::change::Rule;
@@ -12,6 +14,7 @@ use super::{MARK, WRAPPED, is_plain_object};
 /// The whole schema, marks included: the root, wrapped if it must be, and the definitions.
 pub(super) fn assemble(pass: &mut Pass<'_>, root: Map<String, Value>) -> Value {
     let mut defs = std::mem::take(&mut pass.defs);
+    keep_used(&root, &mut defs);
     let mut root = root;
     if pass.rules.root_object && !is_plain_object(&root) {
         pass.note(Rule::RootWrapped, "", "type", "root wrapped in `value`");
@@ -75,6 +78,29 @@ fn is_place(key: &str) -> bool {
 
 fn is_list(key: &str) -> bool {
     matches!(key, "anyOf" | "oneOf" | "prefixItems")
+}
+
+/// Leaves out the definitions that nothing refers to any more.
+fn keep_used(root: &Map<String, Value>, defs: &mut Map<String, Value>) {
+    let mut used = HashSet::new();
+    subschemas(root, &mut |schema| references(schema, &mut used));
+    used.extend(root.get("$ref").and_then(Value::as_str).map(str::to_owned));
+    let mut open: Vec<String> = used.iter().cloned().collect();
+    while let Some(reference) = open.pop() {
+        let name = reference.strip_prefix("#/$defs/").unwrap_or_default();
+        let mut found = HashSet::new();
+        if let Some(schema) = defs.get(name) {
+            references(schema, &mut found);
+        }
+        open.extend(found.into_iter().filter(|found| used.insert(found.clone())));
+    }
+    defs.retain(|name, _| used.contains(&format!("#/$defs/{name}")));
+}
+
+fn references(schema: &Value, found: &mut HashSet<String>) {
+    let Value::Object(map) = schema else { return };
+    found.extend(map.get("$ref").and_then(Value::as_str).map(str::to_owned));
+    subschemas(map, &mut |inner| references(inner, found));
 }
 
 fn has_root_reference(schema: &Value) -> bool {

@@ -107,6 +107,9 @@ pub fn lower(schema: &Value, subset: Subset) -> Result<Lowered, CannotLower> {
 /// # Errors
 /// As [`lower`].
 pub fn lower_after(schema: &Value, subset: Subset, tally: Tally) -> Result<Lowered, CannotLower> {
+    if is_deeper(schema, MAX_DEPTH * 4) {
+        return Err(CannotLower::TooDeep(MAX_DEPTH));
+    }
     let Some(rules) = subset.rules() else {
         return Ok(Lowered { schema: schema.clone(), lowering: Lowering::default(), tally });
     };
@@ -138,6 +141,16 @@ pub fn instruction(schema: &Value) -> String {
         "Answer with one JSON value and nothing else: no text before or after it, no code fence. \
          It must be valid against this JSON Schema:\n{schema}"
     )
+}
+
+/// Whether a value nests deeper than `most` levels; told without going deeper itself.
+fn is_deeper(value: &Value, most: usize) -> bool {
+    match value {
+        _ if most == 0 => true,
+        Value::Array(items) => items.iter().any(|item| is_deeper(item, most - 1)),
+        Value::Object(members) => members.values().any(|member| is_deeper(member, most - 1)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }
 
 /// Whether a root schema can stand where only an object may: an object without a union.

@@ -18,6 +18,37 @@ const OF_OBJECTS: [&str; 4] =
 /// Keywords that say what an array holds, lowered together.
 const OF_ARRAYS: [&str; 4] = ["items", "prefixItems", "additionalItems", "unevaluatedItems"];
 
+/// Keywords that constrain a value by themselves. What is no keyword of JSON Schema is an annotation.
+const CONSTRAINTS: [&str; 27] = [
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "format",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "contains",
+    "minContains",
+    "maxContains",
+    "minProperties",
+    "maxProperties",
+    "propertyNames",
+    "dependentRequired",
+    "dependentSchemas",
+    "dependencies",
+    "not",
+    "if",
+    "then",
+    "else",
+    "$dynamicRef",
+    "$recursiveRef",
+];
+
 /// A lowered schema in the making.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
@@ -47,6 +78,9 @@ impl Pass<'_> {
         {
             return self.split(map, types, at, depth);
         }
+        if map.get("enum").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+            return Err(Stop::Cut(CannotLower::Never(at.to_owned())));
+        }
         if let Some(Value::Array(values)) = map.get("enum")
             && let Some(kept) = self.without_null(map, values)
         {
@@ -71,7 +105,10 @@ impl Pass<'_> {
             Some(types) => types.has(kind),
             None => keys.iter().any(|key| map.contains_key(*key)),
         };
-        if holds(Types::OBJECT, &[&OF_OBJECTS[..], &["patternProperties"]].concat()) {
+        if holds(
+            Types::OBJECT,
+            &[&OF_OBJECTS[..], &["patternProperties", "propertyNames"]].concat(),
+        ) {
             self.object(map, at, depth, &mut draft)?;
         }
         if holds(Types::ARRAY, &OF_ARRAYS) {
@@ -241,6 +278,9 @@ impl Pass<'_> {
                 draft.said.push(self.loose(Rule::Weakened, at, key, words));
                 draft.out.insert(key.to_owned(), weaker);
             }
+            Fate::Drop if !CONSTRAINTS.contains(&key) => {
+                self.note(Rule::Annotation, at, key, format!("`{key}` is not known; left out"));
+            }
             Fate::Drop if is_empty(key, value) => {
                 self.note(Rule::Annotation, at, key, format!("`{key}` says nothing; left out"));
             }
@@ -313,19 +353,77 @@ impl Pass<'_> {
         };
         let mut base = map.clone();
         base.shift_remove(key);
+        if base.shift_remove("nullable") == Some(Value::Bool(true)) {
+            return self.nullable_union(base, (key, branches), at, depth);
+        }
         let stands_beside = |key: &String| !ANNOTATIONS.contains(&key.as_str());
         if base.keys().any(stands_beside) {
-            if self.rules.mixed_unions && !base.contains_key("oneOf") {
-                let plain = self.plain(&base, at, depth + 1)?;
-                let union = self.branches(branches, &step(at, key), depth)?;
-                let mut out = plain;
-                out.insert(self.union_word(key, at).into(), Value::Array(union));
-                return Ok(out);
+            if self.rules.mixed_unions
+                && let Some(mixed) = self.mixed(&base, (key, branches), at, depth)?
+            {
+                return Ok(mixed);
             }
             return self.spread(&base, (key, branches), at, depth);
         }
         let union = self.branches(branches, &step(at, key), depth)?;
         self.joined(union, key, &base, at)
+    }
+
+    /// A union beside `nullable`, the `OpenAPI` way: `null` is one more branch, or stays that way.
+    fn nullable_union(
+        &mut self,
+        mut map: Map<String, Value>,
+        (key, branches): (&str, &[Value]),
+        at: &str,
+        depth: usize,
+    ) -> Lowers {
+        let mut branches = branches.to_vec();
+        if !self.rules.nullable {
+            self.note(Rule::TypeSplit, at, "nullable", "`nullable` made a branch of `null`");
+            branches.push(serde_json::json!({ "type": "null" }));
+        }
+        map.insert(key.to_owned(), Value::Array(branches));
+        let mut lowered = self.union(&map, at, depth + 1)?;
+        if self.rules.nullable {
+            lowered.insert("nullable".into(), Value::Bool(true));
+        }
+        Ok(lowered)
+    }
+
+    /// A union beside other keywords, as it is. `None`: they need a union of their own.
+    fn mixed(
+        &mut self,
+        base: &Map<String, Value>,
+        (key, branches): (&str, &[Value]),
+        at: &str,
+        depth: usize,
+    ) -> Result<Option<Map<String, Value>>, Stop> {
+        if base.contains_key("oneOf") {
+            return Ok(None);
+        }
+        let before = self.changes.len();
+        let mut out = self.plain(base, at, depth + 1)?;
+        if out.contains_key("anyOf") || out.contains_key("oneOf") {
+            self.changes.truncate(before);
+            return Ok(None);
+        }
+        let union = self.branches(branches, &step(at, key), depth)?;
+        if out.keys().all(|key| ANNOTATIONS.contains(&key.as_str())) {
+            return self.joined(union, key, &out, at).map(Some);
+        }
+        out.insert(self.union_word(key, at).into(), Value::Array(union));
+        Ok(Some(out))
+    }
+
+    /// Any of these lowered schemas.
+    pub(super) fn either(&mut self, schemas: Vec<Value>, at: &str) -> Result<Value, Stop> {
+        let mut union: Vec<Value> = Vec::new();
+        for schema in schemas {
+            if !union.contains(&schema) {
+                union.push(schema);
+            }
+        }
+        self.joined(union, "anyOf", &Map::new(), at).map(Value::Object)
     }
 
     /// A union of lowered branches with the annotations of `map`.
@@ -336,16 +434,20 @@ impl Pass<'_> {
         map: &Map<String, Value>,
         at: &str,
     ) -> Lowers {
+        if union.is_empty() {
+            return Err(Stop::Cut(CannotLower::Never(at.to_owned())));
+        }
         let mut draft = Draft::default();
         if self.rules.nullable {
             self.nullable(&mut union, at, &mut draft);
         }
-        if let [only] = union.as_mut_slice()
-            && let Value::Object(only) = only
+        let is_described = map.get("description").is_some_and(|text| *text != "");
+        if let [Value::Object(only)] = union.as_mut_slice()
+            && !(is_described && only.contains_key("$ref"))
         {
             let mut out = std::mem::take(only);
             out.extend(draft.out);
-            if let Some(Value::String(text)) = map.get("description") {
+            if let Some(Value::String(text)) = map.get("description").filter(|text| **text != "") {
                 say(&mut out, text.clone());
             }
             return Ok(out);
@@ -394,7 +496,9 @@ impl Pass<'_> {
             branch.get("nullable") == Some(&Value::Bool(true))
                 && branch.get("description").is_some_and(|text| text == "always null")
         };
-        if before > 1 {
+        if union.iter().all(is_null) {
+            union.truncate(1);
+        } else {
             union.retain(|branch| !is_null(branch));
         }
         if union.len() < before {

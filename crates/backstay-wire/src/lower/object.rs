@@ -84,12 +84,9 @@ impl Pass<'_> {
         let further = Self::further(map);
         let mut values = Vec::new();
         for (path, schema) in &further {
-            let value = Value::Object(self.schema(schema, &format!("{at}{path}"), depth + 1)?);
-            if !values.contains(&value) {
-                values.push(value);
-            }
+            values.push(Value::Object(self.schema(schema, &format!("{at}{path}"), depth + 1)?));
         }
-        let value = if values.len() == 1 { values.remove(0) } else { json!({ "anyOf": values }) };
+        let value = self.either(values, at)?;
         let mut names = match map.get("propertyNames") {
             Some(Value::Object(names)) => names.clone(),
             _ => Map::new(),
@@ -111,6 +108,11 @@ impl Pass<'_> {
             && let Some(entry) = entry.as_object_mut()
         {
             entry.insert("additionalProperties".into(), Value::Bool(false));
+        }
+        if self.rules.ordering
+            && let Some(entry) = entry.as_object_mut()
+        {
+            entry.insert("propertyOrdering".into(), json!(["key", "value"]));
         }
         let mut list = Map::new();
         list.insert("type".into(), "array".into());
@@ -329,6 +331,15 @@ impl Pass<'_> {
         depth: usize,
         draft: &mut Draft,
     ) -> Result<(), Stop> {
+        // xgrammar: names by a schema, or properties by name or pattern.
+        if let Some(names @ Value::Object(_)) = map.get("propertyNames")
+            && self.rules.knows("propertyNames")
+            && !map.contains_key("properties")
+            && !map.contains_key("patternProperties")
+        {
+            let names = self.schema(names, &step(at, "propertyNames"), depth + 1)?;
+            draft.out.insert("propertyNames".into(), Value::Object(names));
+        }
         let mut rest = map.get("additionalProperties");
         if let Some(unevaluated) = map.get("unevaluatedProperties") {
             if rest.is_none() && *unevaluated == Value::Bool(false) {
@@ -347,8 +358,7 @@ impl Pass<'_> {
             && !["properties", "additionalProperties", "propertyNames", "unevaluatedProperties"]
                 .iter()
                 .any(|key| map.contains_key(*key));
-        let is_taken = self.rules.keywords.iter().any(|(key, _)| *key == "patternProperties");
-        if is_alone && is_taken {
+        if is_alone && self.rules.knows("patternProperties") {
             let mut lowered = Map::new();
             for (pattern, schema) in patterns {
                 let at = step(&step(at, "patternProperties"), pattern);
@@ -365,16 +375,9 @@ impl Pass<'_> {
         }
         let mut values = Vec::new();
         for (path, schema) in Self::further(map) {
-            let value = Value::Object(self.schema(schema, &format!("{at}{path}"), depth + 1)?);
-            if !values.contains(&value) {
-                values.push(value);
-            }
+            values.push(Value::Object(self.schema(schema, &format!("{at}{path}"), depth + 1)?));
         }
-        let rest = match values.len() {
-            0 => Value::Bool(false),
-            1 => values.remove(0),
-            _ => json!({ "anyOf": values }),
-        };
+        let rest = if values.is_empty() { Value::Bool(false) } else { self.either(values, at)? };
         draft.out.insert("additionalProperties".into(), rest);
         Ok(())
     }
@@ -404,7 +407,10 @@ impl Pass<'_> {
                     Err(stop) => return Err(stop),
                 }
             }
-            Some(other) => other.clone(),
+            Some(Value::Bool(rest)) => Value::Bool(*rest),
+            Some(_) => {
+                return Err(Stop::Cannot(CannotLower::NotASchema(at.to_owned())));
+            }
         };
         draft.out.insert("additionalProperties".into(), lowered);
         Ok(())

@@ -103,7 +103,7 @@ pub(super) enum Objects {
 pub(super) enum Take {
     /// As it is.
     Keep,
-    /// By a rule of its own; see [`Rules::take`].
+    /// By a rule of its own: see [`Rules::fate`], and for what holds schemas the walk.
     Ask,
 }
 
@@ -373,6 +373,11 @@ pub(super) enum Fate {
 }
 
 impl Rules {
+    /// Whether the subset has some use for `keyword`.
+    pub(super) fn knows(&self, keyword: &str) -> bool {
+        self.keywords.iter().any(|(known, _)| *known == keyword)
+    }
+
     /// What becomes of `keyword`, a plain constraint, beside the other keywords of `schema`.
     pub(super) fn fate(&self, keyword: &str, value: &Value, schema: &Map<String, Value>) -> Fate {
         if keyword == "format" {
@@ -409,12 +414,6 @@ impl Rules {
                 let of_integers = type_of(schema)
                     .is_some_and(|types| types.has(Types::INTEGER) && !types.has(Types::NUMBER));
                 if of_integers && value.as_i64().is_some() { Fate::Keep } else { Fate::Drop }
-            }
-            // xgrammar: one or the other, alone.
-            "propertyNames" => {
-                let alone =
-                    !schema.contains_key("properties") && !schema.contains_key("patternProperties");
-                if alone { Fate::Keep } else { Fate::Drop }
             }
             _ => Fate::Drop,
         }

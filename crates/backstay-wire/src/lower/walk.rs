@@ -135,11 +135,11 @@ impl<'s> Pass<'s> {
             RefRule::OptionalCycles => self.refs.forced.contains(&to),
             RefRule::Inline => true,
         };
-        let is_alone = map.len() == 1;
+        let is_alone = map.keys().all(|key| key == "$ref" || is_definitions(key));
         if must_go || (!is_alone && !circular) {
             return self.put_in(map, at, depth);
         }
-        for key in map.keys().filter(|key| *key != "$ref" && *key != "$defs") {
+        for key in map.keys().filter(|key| *key != "$ref" && !is_definitions(key)) {
             let rule =
                 if ANNOTATIONS.contains(&key.as_str()) { Rule::Annotation } else { Rule::Dropped };
             self.note(rule, at, key, format!("`{key}` beside a recursive reference left out"));

@@ -12,6 +12,7 @@ pub mod adapter;
 mod classify;
 mod fold;
 pub mod forward;
+mod raise;
 mod read;
 pub mod stream;
 pub mod transport;
@@ -31,6 +32,7 @@ use crate::engine::Engine;
 use crate::policy::StreamMode;
 use crate::route::{Armed, Shot};
 use adapter::{Form, Outgoing};
+pub(crate) use raise::raise;
 use stream::{Opened, StreamTimers};
 use transport::{Incoming, SendFault};
 
@@ -197,7 +199,9 @@ async fn streamed(
     mut opened: Box<Opened>,
 ) -> Result<Got, Failure> {
     let gate = matches!(contract.wants, Wants::Stream { .. })
-        && contract.stream_mode() == StreamMode::Gate;
+        && contract.stream_mode() == StreamMode::Gate
+        // What has to be taken back cannot be let out piece by piece.
+        && !seen.armed.request.lowerings.act();
     if gate {
         return fold::gate(opened).await;
     }

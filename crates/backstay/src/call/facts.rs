@@ -9,7 +9,7 @@ use backstay_wire::chat::Choice;
 
 use super::amended::has_cut_call;
 use super::{Call, End, Plan};
-use crate::attempt::{Failure, Got, Seen, Whole};
+use crate::attempt::{self, Failure, Got, Seen, Whole};
 use crate::clock::ThreadDice;
 use crate::contract::CapOwner;
 use crate::fault::CallError;
@@ -72,7 +72,10 @@ impl Call {
     }
 
     /// Judges a whole reply: it ends the call, or is a failure like any other.
-    fn judge(&mut self, armed: Armed, whole: Whole) {
+    fn judge(&mut self, armed: Armed, mut whole: Whole) {
+        for (kind, count) in attempt::raise(&mut whole, &armed.request.lowerings) {
+            self.notes.push(format!("{kind}: {count}"));
+        }
         self.settle(armed, Verdict::Success);
         self.counted(&whole.reply);
         let verdict = self.verdict(&whole);

@@ -17,6 +17,9 @@ use crate::record::{Step, Word};
 use crate::route::Armed;
 use crate::validate::{Layer, Unfit};
 
+/// The most changes of schemas that one attempt's step tells.
+const MAX_CHANGES: usize = 20;
+
 impl Call {
     /// Adds a step to the trail.
     pub(super) fn tell(&mut self, step: Step) {
@@ -60,6 +63,8 @@ impl Call {
         self.attempts += 1;
         let losses = armed.request.losses.iter().map(|loss| format!("lost {}", loss.path));
         self.losses = losses.collect();
+        let lowered = told(&armed.request.lowerings.told);
+        self.losses.extend(lowered.first().cloned());
         let t = armed.timers;
         let step = Step::Sent {
             attempt: self.attempts,
@@ -78,6 +83,7 @@ impl Call {
                 .iter()
                 .map(|l| format!("{}: {}", l.path, l.note))
                 .collect(),
+            lowered,
         };
         self.tell(step);
     }
@@ -216,6 +222,23 @@ impl Call {
             }
         }
     }
+}
+
+/// The changes of schemas for the log: how many, then the first of them.
+fn told(changes: &[String]) -> Vec<String> {
+    let mut lines = Vec::new();
+    match changes {
+        [] => return lines,
+        [only] => lines.push(format!("schema lowered: 1 change: {only}")),
+        changes => {
+            lines.push(format!("schema lowered: {} changes", changes.len()));
+            lines.extend(changes.iter().take(MAX_CHANGES).cloned());
+        }
+    }
+    if let Some(left) = changes.len().checked_sub(MAX_CHANGES).filter(|left| *left > 0) {
+        lines.push(format!("and {left} more"));
+    }
+    lines
 }
 
 /// Who set the deadline, and which headers were not understood.

@@ -33,10 +33,18 @@ pub enum Asked {
 
 impl Asked {
     /// The route's schema, when it has to be sent.
-    pub fn by_route(&self) -> Option<&Value> {
+    pub fn route_schema(&self) -> Option<&Arc<Value>> {
         match self {
             Self::ByRoute { schema } => Some(schema),
             Self::Nothing | Self::ByCaller { .. } => None,
+        }
+    }
+
+    /// The caller's own schema.
+    pub fn caller_schema(&self) -> Option<&Arc<Value>> {
+        match self {
+            Self::ByCaller { schema } => schema.as_ref(),
+            Self::Nothing | Self::ByRoute { .. } => None,
         }
     }
 

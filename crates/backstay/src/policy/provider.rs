@@ -5,6 +5,7 @@ use std::time::Duration;
 
 pub use backstay_decide::money::{Money, Price, Prices};
 use backstay_wire::Dialect;
+use backstay_wire::lower::Subset;
 use http::{HeaderName, HeaderValue, Uri};
 
 use super::Secret;
@@ -24,6 +25,8 @@ pub struct Provider {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The name under which the output cap is sent.
     pub cap_field: CapField,
+    /// What it takes of JSON Schema, for models that say nothing of their own.
+    pub subset: Subset,
     /// Longest wait for a connection when a route says nothing.
     pub connect: Duration,
 }
@@ -48,12 +51,27 @@ impl Provider {
         Self {
             name: name.to_owned(),
             dialect,
+            subset: Self::usual_subset(dialect, &base_url),
             base_url,
             credentials: key
                 .map_or(CredentialSource::Nobody, |key| CredentialSource::Own(vec![key])),
             headers: Vec::new(),
             cap_field: CapField::MaxTokens,
             connect: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Provider {
+    /// The subset of JSON Schema that is known of an API by its dialect and host: Anthropic's of every
+    /// Messages API, OpenAI's `strict` of `api.openai.com`, else none.
+    pub fn usual_subset(dialect: Dialect, base_url: &Uri) -> Subset {
+        match dialect {
+            Dialect::Anthropic => Subset::Anthropic,
+            Dialect::OpenaiChat if base_url.host() == Some("api.openai.com") => {
+                Subset::OpenaiStrict
+            }
+            Dialect::OpenaiChat => Subset::Whole,
         }
     }
 }
@@ -100,12 +118,21 @@ pub struct Target {
     pub prices: Option<Prices>,
     /// How far the provider can be asked to hold a schema.
     pub structured: Structured,
+    /// What it takes of JSON Schema. `None`: as its provider.
+    pub subset: Option<Subset>,
     /// Whether it can stream.
     pub streams: bool,
     /// Most calls at once. 0: no limit of ours.
     pub max_concurrency: u32,
     /// The largest request body it takes, in bytes. 0: not checked.
     pub max_request_bytes: u64,
+}
+
+impl Target {
+    /// What it takes of JSON Schema.
+    pub fn subset(&self) -> Subset {
+        self.subset.unwrap_or(self.provider.subset)
+    }
 }
 
 /// Whether a model name can change its meaning.

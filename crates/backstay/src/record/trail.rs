@@ -74,6 +74,9 @@ pub enum Step {
         budget: Option<[u64; 3]>,
         /// What could not be said in the provider's dialect.
         losses: Vec<String>,
+        /// What was changed in the schemas it carries, without a value of theirs.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        lowered: Vec<String>,
     },
     /// The attempt ended.
     Came {

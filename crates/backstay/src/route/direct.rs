@@ -58,6 +58,7 @@ fn at_provider(policy: &Policy, name: &str) -> Option<Arc<Target>> {
         max_output_tokens: None,
         prices: None,
         structured: Structured::JsonSchema,
+        subset: None,
         streams: true,
         max_concurrency: 0,
         max_request_bytes: 0,

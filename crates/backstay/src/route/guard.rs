@@ -68,6 +68,7 @@ mod tests {
             credentials: crate::policy::CredentialSource::Nobody,
             headers: Vec::new(),
             cap_field: crate::policy::CapField::MaxTokens,
+            subset: backstay_wire::lower::Subset::Whole,
             connect: LEASE,
         });
         let mut policy = policy;

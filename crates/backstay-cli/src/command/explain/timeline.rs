@@ -55,7 +55,17 @@ fn told(step: &Step) -> (&'static str, Vec<String>) {
             ("contract", vec![first, second])
         }
         Step::Skipped { target, why } => ("skipped", vec![format!("{target}: {why}")]),
-        Step::Sent { attempt, target, tier, form, fingerprint, limits_ms, budget, losses } => {
+        Step::Sent {
+            attempt,
+            target,
+            tier,
+            form,
+            fingerprint,
+            limits_ms,
+            budget,
+            losses,
+            lowered,
+        } => {
             let first =
                 format!("attempt {attempt} to {target} (tier {tier}), {form}, {fingerprint}");
             let [connect, first_token, gap, total] = limits_ms;
@@ -69,6 +79,7 @@ fn told(step: &Step) -> (&'static str, Vec<String>) {
                 format!("prompt~{prompt} + output cap {cap} = {need} vs allowed {allowed}")
             }));
             lines.extend(losses.iter().map(|loss| format!("lost {loss}")));
+            lines.extend(lowered.iter().cloned());
             ("sent", lines)
         }
         Step::Came { .. } => ("came", vec![came(step)]),

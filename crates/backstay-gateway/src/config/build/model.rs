@@ -5,7 +5,7 @@ use jiff::civil::Date;
 
 use super::{Loading, Named, Section};
 use crate::config::file::{File, ModelTable};
-use crate::config::words::StructuredWord;
+use crate::config::words::{StructuredWord, SubsetWord};
 
 /// How long before a model's retirement a warning begins, in days.
 const NOTICE_DAYS: i64 = 60;
@@ -65,6 +65,7 @@ impl Loading<'_> {
                 StructuredWord::JsonObject => Structured::JsonObject,
                 StructuredWord::None => Structured::Nothing,
             },
+            subset: table.schema_subset.map(SubsetWord::subset),
             streams: table.streams,
             max_concurrency: table.max_concurrency,
             max_request_bytes: table.max_request_bytes,

@@ -8,7 +8,7 @@ use http::{HeaderName, HeaderValue, Uri};
 
 use super::Loading;
 use crate::config::file::ProviderTable;
-use crate::config::words::{AuthWord, CapWord, DialectWord, KeyText};
+use crate::config::words::{AuthWord, CapWord, DialectWord, KeyText, SubsetWord};
 
 /// A connection takes one round trip and TLS another two: 3 s covers a slow link and one lost
 /// packet (sent again after 1 s).
@@ -52,6 +52,9 @@ impl Loading<'_> {
         let cap_field = self.cap_field(name, table, dialect, &base_url);
         let credentials = credentials?;
         self.lint_clear_text(name, &base_url, &credentials);
+        let subset = table
+            .schema_subset
+            .map_or_else(|| Provider::usual_subset(dialect, &base_url), SubsetWord::subset);
         Some(Provider {
             name: name.into(),
             dialect,
@@ -59,6 +62,7 @@ impl Loading<'_> {
             credentials,
             headers,
             cap_field,
+            subset,
             connect,
         })
     }

@@ -41,5 +41,7 @@ fn asked(target: &Target) -> Value {
         Structured::Nothing => "none",
     };
     let provider = &target.provider;
-    json!([provider.dialect.name(), provider.base_url.to_string(), target.model, structured])
+    let subset = target.subset().name();
+    let base_url = provider.base_url.to_string();
+    json!([provider.dialect.name(), base_url, target.model, structured, subset])
 }

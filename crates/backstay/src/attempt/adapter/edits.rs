@@ -1,15 +1,16 @@
 //! The few changes that the caller's own bytes need on their way to a provider of its dialect.
 
-use backstay_wire::chat::{Role, Turn};
+use backstay_wire::chat::{Format, Role, Turn};
 use backstay_wire::scan::Edit;
 use backstay_wire::{Dialect, Loss};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{Form, Turned, lower};
+use super::fit::{Asking, Fit, Parameters};
+use super::{Form, Turned, prompt};
 use crate::contract::{CapOwner, Contract, Wants, cap_fields};
 use crate::fault::CallError;
-use crate::policy::{CapField, Structured, Target};
+use crate::policy::{CapField, Target};
 
 /// Fields whose effect a fold of the stream would lose: several answers, log probabilities, sound,
 /// the annotations of a web search, reasoning that is redacted, blocks of servers' tools.
@@ -106,7 +107,7 @@ pub(super) fn list(
     contract: &Contract,
     target: &Target,
     turned: Turned<'_>,
-    form: Form,
+    (form, fit): (Form, &mut Fit),
 ) -> Result<Vec<Edit>, CallError> {
     let mut edits = Vec::new();
     if let Some(model) = target.model.as_ref().filter(|model| **model != contract.model) {
@@ -114,9 +115,18 @@ pub(super) fn list(
     }
     delivery(contract, form, &mut edits);
     output(contract, target, turned, &mut edits);
-    shape(contract, target, &mut edits);
+    shape(contract, fit, &mut edits);
+    edits.extend(strict_tools(contract, target, fit));
+    if let Some(words) = &fit.instruction {
+        edits.push(prompt::said(contract, words)?);
+    }
     if !turned.reask.is_empty() {
-        edits.push(Edit::Set("messages", longer(contract, turned.reask)?));
+        let said = edits.iter().rev().find_map(|edit| match edit {
+            Edit::Set("messages", text) => Some(text.as_bytes()),
+            Edit::Set(..) | Edit::Remove(_) => None,
+        });
+        let raw = said.or(contract.head.raw(&contract.ask.body, "messages")).unwrap_or(b"[]");
+        edits.push(Edit::Set("messages", longer(raw, turned.reask)?));
     }
     Ok(edits)
 }
@@ -179,22 +189,20 @@ pub(super) fn cap_field(target: &Target) -> backstay_wire::dialect::CapField {
     }
 }
 
-/// The response format: taken down to what the target can do, or added for the route.
-fn shape(contract: &Contract, target: &Target, edits: &mut Vec<Edit>) {
+/// The response format as it fits the target.
+fn shape(contract: &Contract, fit: &Fit, edits: &mut Vec<Edit>) {
     let dialect = contract.ask.dialect;
     let field = crate::contract::format_field(dialect);
-    let asked_by_caller = contract.shape.by_caller();
-    match (target.structured, contract.shape.by_route(), dialect) {
-        (Structured::JsonSchema, None, _) => {}
-        (Structured::JsonSchema, Some(schema), _) => {
-            let schema = lower::for_dialect(dialect, schema.clone());
-            edits.push(Edit::Set(field, written(contract, dialect, &schema)));
+    match (&fit.ask, dialect) {
+        (Asking::Untouched, _) => {}
+        (Asking::For(Format::JsonSchema { name, schema, strict }), _) => {
+            let text = written(contract, name, schema, *strict);
+            edits.push(Edit::Set(field, text));
         }
-        (Structured::JsonObject, None, _) if !asked_by_caller => {}
-        (Structured::JsonObject, _, Dialect::OpenaiChat) => {
+        (Asking::For(Format::JsonObject), Dialect::OpenaiChat) => {
             edits.push(Edit::Set(field, json!({"type": "json_object"}).to_string()));
         }
-        (Structured::JsonObject | Structured::Nothing, _, _) => {
+        (Asking::For(Format::JsonObject) | Asking::Nothing, _) => {
             if contract.head.span(field).is_some() {
                 edits.push(without_format(contract, field));
             }
@@ -202,12 +210,22 @@ fn shape(contract: &Contract, target: &Target, edits: &mut Vec<Edit>) {
     }
 }
 
-fn written(contract: &Contract, dialect: Dialect, schema: &Value) -> String {
-    match dialect {
+fn written(contract: &Contract, name: &str, schema: &Value, strict: Option<bool>) -> String {
+    match contract.ask.dialect {
         Dialect::OpenaiChat => {
-            let name = lower::name(&contract.route.name);
-            json!({"type": "json_schema", "json_schema": {"name": name, "schema": schema}})
-                .to_string()
+            // What else the caller says of its schema stays, such as a description.
+            let raw = contract.head.raw(&contract.ask.body, "response_format").unwrap_or(b"{}");
+            let own: Value = serde_json::from_slice(raw).unwrap_or_default();
+            let mut named = match own.get("json_schema") {
+                Some(Value::Object(named)) => named.clone(),
+                _ => serde_json::Map::new(),
+            };
+            named.entry("name").or_insert_with(|| name.into());
+            named.insert("schema".into(), schema.clone());
+            if let Some(strict) = strict {
+                named.insert("strict".into(), strict.into());
+            }
+            json!({"type": "json_schema", "json_schema": named}).to_string()
         }
         Dialect::Anthropic => {
             let raw = contract.head.raw(&contract.ask.body, "output_config").unwrap_or(b"{}");
@@ -219,6 +237,33 @@ fn written(contract: &Contract, dialect: Dialect, schema: &Value) -> String {
             config.to_string()
         }
     }
+}
+
+/// The tools with the parameters of strict ones lowered. `None`: they go as they are.
+fn strict_tools(contract: &Contract, target: &Target, fit: &mut Fit) -> Option<Edit> {
+    let raw = contract.head.raw(&contract.ask.body, "tools")?;
+    // Cheaper than reading every list of tools.
+    memchr::memmem::find(raw, b"\"strict\"")?;
+    let mut tools: Vec<Value> = serde_json::from_slice(raw).ok()?;
+    let mut changed = false;
+    for tool in &mut tools {
+        let (tool, field) = match contract.ask.dialect {
+            Dialect::OpenaiChat => (tool.get_mut("function"), "parameters"),
+            Dialect::Anthropic => (Some(tool), "input_schema"),
+        };
+        let Some(tool) = tool.filter(|tool| tool.get("strict") == Some(&Value::Bool(true))) else {
+            continue;
+        };
+        let name = tool.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let Some(parameters) = tool.get(field) else { continue };
+        match fit.tool(&name, parameters, target.subset()) {
+            Parameters::Untouched => continue,
+            Parameters::Lowered(schema) => tool[field] = schema,
+            Parameters::Loose => tool["strict"] = Value::Bool(false),
+        }
+        changed = true;
+    }
+    changed.then(|| Edit::Set("tools", Value::Array(tools).to_string()))
 }
 
 /// Takes the format out and leaves what else the field says.
@@ -240,8 +285,7 @@ fn without_format(contract: &Contract, field: &'static str) -> Edit {
 }
 
 /// The messages with the re-ask's turns behind them.
-fn longer(contract: &Contract, turns: &[Turn]) -> Result<String, CallError> {
-    let raw = contract.head.raw(&contract.ask.body, "messages").unwrap_or(b"[]");
+fn longer(raw: &[u8], turns: &[Turn]) -> Result<String, CallError> {
     let text = std::str::from_utf8(raw).map_err(|_| {
         CallError::local(backstay_decide::Local::InvalidRequest, "`messages` is not UTF-8")
     })?;

@@ -5,21 +5,24 @@
 //! cannot be said is a reported loss.
 
 mod edits;
+mod fit;
 mod headers;
-mod lower;
+mod prompt;
 
+pub use fit::Lowerings;
 pub(crate) use headers::{authorize, join};
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use backstay_wire::chat::{Format, Turn};
+use backstay_wire::chat::{Part, Turn};
 use backstay_wire::{Chat, Dialect, Loss};
 use bytes::Bytes;
 use http::{HeaderMap, Uri};
 
 use crate::contract::{Contract, Fingerprint, Wants};
 use crate::fault::CallError;
-use crate::policy::{Structured, Target, Upstream};
+use crate::policy::{Target, Upstream};
+use fit::{Asking, Fit, Parameters};
 
 /// Whether a reply is asked for in one piece or as a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +60,8 @@ pub struct Outgoing {
     pub dialect: Dialect,
     /// What could not be said.
     pub losses: Vec<Loss>,
+    /// What the schemas it carries were changed to.
+    pub lowerings: Arc<Lowerings>,
     /// What this attempt hashes to.
     pub fingerprint: Fingerprint,
 }
@@ -78,12 +83,13 @@ pub fn build(
 ) -> Result<Outgoing, CallError> {
     let form = form(contract, target);
     let dialect = target.provider.dialect;
+    let mut fit = fit::fit(contract, target);
     let (body, mut losses, edits) = if dialect == contract.ask.dialect {
-        let edits = edits::list(contract, target, turned, form)?;
+        let edits = edits::list(contract, target, turned, (form, &mut fit))?;
         let body = edits::apply(contract, &edits);
         (body, Vec::new(), edits::print(&edits))
     } else {
-        let chat = translated(contract, target, turned, form)?;
+        let chat = translated(contract, target, turned, (form, &mut fit))?;
         let written = dialect.write_request_capped(&chat, edits::cap_field(target));
         (
             Bytes::from(written.bytes),
@@ -100,6 +106,7 @@ pub fn build(
         form,
         dialect,
         losses,
+        lowerings: Arc::new(fit.lowerings),
     })
 }
 
@@ -124,7 +131,7 @@ fn translated(
     contract: &Contract,
     target: &Target,
     turned: Turned<'_>,
-    form: Form,
+    (form, fit): (Form, &mut Fit),
 ) -> Result<Chat, CallError> {
     let mut chat = contract.neutral()?.clone();
     if let Some(model) = &target.model {
@@ -136,25 +143,22 @@ fn translated(
     if chat.stop.is_empty() {
         chat.stop.clone_from(&contract.route.stop);
     }
-    chat.format = format(contract, target, chat.format.take());
-    chat.turns.extend_from_slice(turned.reask);
-    Ok(chat)
-}
-
-/// The format to ask of `target`: what the caller or the route wishes, as far as the target goes.
-fn format(contract: &Contract, target: &Target, asked: Option<Format>) -> Option<Format> {
-    let wish = asked.or_else(|| {
-        let schema = contract.shape.by_route()?.clone();
-        Some(Format::JsonSchema { name: lower::name(&contract.route.name), schema, strict: None })
-    })?;
-    match (target.structured, wish) {
-        (Structured::Nothing, _) => None,
-        (Structured::JsonSchema, Format::JsonSchema { name, schema, strict }) => {
-            let schema = lower::for_dialect(target.provider.dialect, schema);
-            Some(Format::JsonSchema { name, schema, strict })
-        }
-        (Structured::JsonObject, _) | (Structured::JsonSchema, Format::JsonObject) => {
-            Some(Format::JsonObject)
+    match std::mem::take(&mut fit.ask) {
+        Asking::Untouched => {}
+        Asking::For(format) => chat.format = Some(format),
+        Asking::Nothing => chat.format = None,
+    }
+    for tool in chat.tools.iter_mut().filter(|tool| tool.strict == Some(true)) {
+        match fit.tool(&tool.name, &tool.parameters, target.subset()) {
+            Parameters::Untouched => {}
+            Parameters::Lowered(schema) => tool.parameters = schema,
+            Parameters::Loose => tool.strict = Some(false),
         }
     }
+    if let Some(words) = &fit.instruction {
+        let gap = if chat.system.is_empty() { "" } else { "\n\n" };
+        chat.system.push(Part::Text(format!("{gap}{words}")));
+    }
+    chat.turns.extend_from_slice(turned.reask);
+    Ok(chat)
 }

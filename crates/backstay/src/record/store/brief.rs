@@ -40,7 +40,8 @@ fn brief(row: &Row) -> Option<Brief> {
     let Step::Settled { deadline_ms, deadline_from, bytes, cap_of, cap, .. } = &settled.step else {
         return None;
     };
-    let Step::Sent { attempt: 1, form, fingerprint, limits_ms, budget, losses, .. } = &sent.step
+    let Step::Sent { attempt: 1, form, fingerprint, limits_ms, budget, losses, lowered, .. } =
+        &sent.step
     else {
         return None;
     };
@@ -52,7 +53,11 @@ fn brief(row: &Row) -> Option<Brief> {
     };
     let Step::Judged { verdict, errors } = &judged.step else { return None };
     let Step::Ended { code: None, note: last, .. } = &ended.step else { return None };
-    let plain = losses.is_empty() && note.is_empty() && errors.is_empty() && last.is_empty();
+    let plain = losses.is_empty()
+        && lowered.is_empty()
+        && note.is_empty()
+        && errors.is_empty()
+        && last.is_empty();
     // The columns hold sums; they stand for this one reply only where it told both counts.
     let counted = usage.is_none_or(|(input, output)| {
         input == Some(row.input_tokens) && output == Some(row.output_tokens)
@@ -92,6 +97,7 @@ fn told(row: &Row, brief: Brief) -> Trail {
             limits_ms,
             budget,
             losses: Vec::new(),
+            lowered: Vec::new(),
         },
         Step::Came {
             attempt: 1,
@@ -143,6 +149,7 @@ mod tests {
                     limits_ms: [1, 2, 3, 4],
                     budget: Some([5, 6, 7]),
                     losses: Vec::new(),
+                    lowered: Vec::new(),
                 },
             ),
             step(

@@ -1,0 +1,241 @@
+//! Fits what the caller and the route wish of an answer's shape to what one target can be asked for.
+//!
+//! The schema is lowered to the target's subset, the parameters of strict tools with it, since both
+//! draw on the same limits. What cannot be lowered is said in the prompt; what fits already is not
+//! touched. Whatever is sent, the reply is checked against the whole schema.
+
+use std::sync::Arc;
+
+use backstay_wire::Dialect;
+use backstay_wire::chat::Format;
+use backstay_wire::lower::{self, Lowered, Lowering, Subset, Tally};
+use serde_json::Value;
+
+use crate::contract::Contract;
+use crate::policy::{Structured, Target};
+
+/// What an attempt's schemas were changed to, kept to be undone on its reply.
+#[derive(Clone, Debug, Default)]
+pub struct Lowerings {
+    /// Of the answer's schema. `None`: it went as it is, or not at all.
+    pub answer: Option<Arc<Lowering>>,
+    /// Of the parameters of tools, by the tool's name.
+    pub tools: Vec<(String, Arc<Lowering>)>,
+    /// The changes in few words, without a value of the schema.
+    pub told: Vec<String>,
+}
+
+impl Lowerings {
+    /// Of the tool of this name.
+    pub fn tool(&self, name: &str) -> Option<&Arc<Lowering>> {
+        self.tools.iter().find(|(tool, _)| tool == name).map(|(_, lowering)| lowering)
+    }
+
+    /// Whether a reply may have to be changed back.
+    pub fn act(&self) -> bool {
+        let tools = self.tools.iter().map(|(_, lowering)| lowering);
+        self.answer.iter().chain(tools).any(|lowering| lowering.acts())
+    }
+}
+
+/// What is asked of a target about the answer's shape.
+#[derive(Debug, Default)]
+pub(super) struct Fit {
+    pub ask: Asking,
+    /// What the prompt has to say of it.
+    pub instruction: Option<String>,
+    pub lowerings: Lowerings,
+    pub tally: Tally,
+}
+
+/// The response format of a request.
+#[derive(Debug, Default, PartialEq)]
+pub(super) enum Asking {
+    /// What the caller wrote stays, or nothing was asked.
+    #[default]
+    Untouched,
+    /// This one.
+    For(Format),
+    /// None.
+    Nothing,
+}
+
+/// A schema that the answer is to have, and what is said with it.
+struct Wish {
+    name: String,
+    schema: Arc<Value>,
+    strict: Option<bool>,
+    by: By,
+}
+
+/// Whose wish it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Caller,
+    Route,
+}
+
+/// Fits the contract's shape to `target`.
+pub(super) fn fit(contract: &Contract, target: &Target) -> Fit {
+    let Some(wish) = wish(contract) else { return without_schema(contract, target) };
+    if target.structured != Structured::JsonSchema {
+        return as_text(contract, target, &wish);
+    }
+    let subset = target.subset();
+    let same = target.provider.dialect == contract.ask.dialect;
+    let is_callers = same && wish.by == By::Caller;
+    // A caller that says it wants no strict decoding has its schema shown to the model, no more.
+    let declined = wish.strict == Some(false) && subset == Subset::OpenaiStrict;
+    if subset == Subset::Whole || declined {
+        return if is_callers {
+            Fit::default()
+        } else {
+            asked(&wish, (*wish.schema).clone(), None)
+        };
+    }
+    match lower::lower(&wish.schema, subset) {
+        Ok(lowered) => lowered_fit(&wish, lowered, subset, is_callers),
+        Err(fault) => {
+            let mut fit = as_text(contract, target, &wish);
+            fit.lowerings.told.push(format!("schema sent as text: {fault}"));
+            fit
+        }
+    }
+}
+
+fn lowered_fit(wish: &Wish, lowered: Lowered, subset: Subset, is_callers: bool) -> Fit {
+    let Lowered { schema, lowering, tally } = lowered;
+    let enforced = (subset == Subset::OpenaiStrict).then_some(true);
+    let fits = lowering.is_empty();
+    let mut fit = if fits && is_callers && (enforced.is_none() || wish.strict == enforced) {
+        Fit::default()
+    } else {
+        asked(wish, if fits { (*wish.schema).clone() } else { schema }, enforced)
+    };
+    fit.tally = tally;
+    // Where the model does not see the schema that it is held to, the prompt has to show it.
+    if !subset.shows_descriptions() && (!fits || wish.by == By::Route) {
+        fit.instruction = Some(lower::instruction(&wish.schema));
+    }
+    fit.lowerings.told = told("", &lowering);
+    fit.lowerings.answer = (!fits).then(|| Arc::new(lowering));
+    fit
+}
+
+fn asked(wish: &Wish, schema: Value, strict: Option<bool>) -> Fit {
+    let (name, strict) = (wish.name.clone(), strict.or(wish.strict));
+    Fit { ask: Asking::For(Format::JsonSchema { name, schema, strict }), ..Fit::default() }
+}
+
+/// The schema as text in the prompt, and as much of a format as can be asked for besides.
+fn as_text(contract: &Contract, target: &Target, wish: &Wish) -> Fit {
+    let is_object = wish.schema.get("type").is_some_and(|kind| kind == "object");
+    let takes_json = target.structured != Structured::Nothing
+        && target.provider.dialect == Dialect::OpenaiChat
+        && is_object;
+    let ask = match (takes_json, wish.by) {
+        (true, _) => Asking::For(Format::JsonObject),
+        (false, By::Caller) => Asking::Nothing,
+        (false, By::Route) if contract.shape.by_caller() => Asking::Nothing,
+        (false, By::Route) => Asking::Untouched,
+    };
+    let instruction = Some(lower::instruction(&wish.schema));
+    Fit { ask, instruction, ..Fit::default() }
+}
+
+/// Nobody gave a schema: the caller's format, as far as the target goes.
+fn without_schema(contract: &Contract, target: &Target) -> Fit {
+    let ask = match target.structured {
+        Structured::JsonObject if contract.shape.by_caller() && contract.wants_json() => {
+            Asking::For(Format::JsonObject)
+        }
+        Structured::JsonSchema | Structured::JsonObject => Asking::Untouched,
+        Structured::Nothing => Asking::Nothing,
+    };
+    Fit { ask, ..Fit::default() }
+}
+
+fn wish(contract: &Contract) -> Option<Wish> {
+    if let Some(schema) = contract.shape.route_schema() {
+        let (name, strict) = (name(&contract.route.name), None);
+        return Some(Wish { name, schema: Arc::clone(schema), strict, by: By::Route });
+    }
+    let schema = Arc::clone(contract.shape.caller_schema()?);
+    let raw = contract.head.raw(&contract.ask.body, "response_format").unwrap_or(b"null");
+    let format: Value = match contract.ask.dialect {
+        Dialect::OpenaiChat => serde_json::from_slice(raw).unwrap_or_default(),
+        Dialect::Anthropic => Value::Null,
+    };
+    let given = format.get("json_schema");
+    let named = given.and_then(|given| given.get("name")).and_then(Value::as_str);
+    Some(Wish {
+        name: named.map_or_else(|| "reply".to_owned(), name),
+        schema,
+        strict: given.and_then(|given| given.get("strict")).and_then(Value::as_bool),
+        by: By::Caller,
+    })
+}
+
+/// A strict tool's parameters for the target.
+#[derive(Debug, PartialEq)]
+pub(super) enum Parameters {
+    /// As they are.
+    Untouched,
+    /// These.
+    Lowered(Value),
+    /// As they are, without `strict`: they cannot be lowered, or the request has too many.
+    Loose,
+}
+
+impl Fit {
+    /// Lowers the parameters of the strict tool `name`.
+    pub(super) fn tool(&mut self, name: &str, parameters: &Value, subset: Subset) -> Parameters {
+        if subset == Subset::Whole {
+            return Parameters::Untouched;
+        }
+        if !lower::takes_strict_tool(subset, self.tally) {
+            let what = format!("tool '{name}' not strict: the provider takes no more of them");
+            self.lowerings.told.push(what);
+            return Parameters::Loose;
+        }
+        match lower::lower_after(parameters, subset, self.tally) {
+            Ok(Lowered { schema, lowering, tally }) => {
+                self.tally = tally;
+                self.tally.tools += 1;
+                if lowering.is_empty() {
+                    return Parameters::Untouched;
+                }
+                self.lowerings.told.extend(told(&format!("tool '{name}' "), &lowering));
+                self.lowerings.tools.push((name.to_owned(), Arc::new(lowering)));
+                Parameters::Lowered(schema)
+            }
+            Err(fault) => {
+                self.lowerings.told.push(format!("tool '{name}' not strict: {fault}"));
+                Parameters::Loose
+            }
+        }
+    }
+}
+
+/// The changes in few words.
+fn told(before: &str, lowering: &Lowering) -> Vec<String> {
+    lowering.changes().iter().map(|change| format!("{before}{}", change.brief())).collect()
+}
+
+/// A schema's name from a route's: letters, digits, `_` and `-`, at most 64 (OpenAI's rule).
+fn name(route: &str) -> String {
+    let kept = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
+    let name: String = route.chars().take(64).map(kept).collect();
+    if name.is_empty() { "reply".into() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::name;
+
+    #[test]
+    fn a_name_keeps_to_the_letters_a_provider_takes() {
+        assert_eq!(name("triage/de *"), "triage_de__");
+        assert_eq!(name(""), "reply");
+    }
+}
