@@ -7,7 +7,6 @@ use backstay::policy::{Route, Structured};
 use backstay::validate::{Schema, SchemaFault};
 use backstay_gateway::config::{Place, Problem, Settings, Severity};
 
-use backstay_wire::Dialect;
 use backstay_wire::lower::Subset;
 
 use crate::source::{self, SchemaFile, Unread};
@@ -35,12 +34,7 @@ pub(super) fn of_routes(settings: &Settings, allowed: &[Lint]) -> Result<Vec<Pro
 fn subsets(route: &Route) -> Vec<Subset> {
     let mut subsets = Vec::new();
     for target in route.tiers.iter().flatten() {
-        let is_openai = target.provider.base_url.host() == Some("api.openai.com");
-        let subset = match target.provider.dialect {
-            Dialect::Anthropic => Subset::Anthropic,
-            Dialect::OpenaiChat if is_openai => Subset::OpenaiStrict,
-            Dialect::OpenaiChat => Subset::Whole,
-        };
+        let subset = target.subset();
         if target.structured == Structured::JsonSchema && !subsets.contains(&subset) {
             subsets.push(subset);
         }
