@@ -13,106 +13,32 @@ use serde_json::{Map, Value, json};
 const PLAIN: &[&str] =
     &["type", "properties", "required", "items", "enum", "anyOf", "description", "title"];
 
+const OPENAI: &str = "additionalProperties const $ref $defs minimum maximum exclusiveMinimum \
+    exclusiveMaximum multipleOf pattern format minItems maxItems $schema";
+const ANTHROPIC: &str = "additionalProperties const $ref $defs pattern format minItems default";
+const GEMINI_JSON: &str = "additionalProperties oneOf $ref $defs minimum maximum format minItems \
+    maxItems prefixItems";
+const GEMINI_OPEN_API: &str =
+    "nullable minimum maximum format minItems maxItems propertyOrdering default";
+const XGRAMMAR: &str = "additionalProperties oneOf const $ref $defs minimum maximum \
+    exclusiveMinimum exclusiveMaximum minLength maxLength pattern format minItems maxItems \
+    prefixItems patternProperties propertyNames minProperties maxProperties default $schema $id \
+    $comment examples";
+const LLAMA: &str = "additionalProperties oneOf const minimum maximum exclusiveMinimum \
+    exclusiveMaximum minLength maxLength pattern format minItems maxItems default $schema $id \
+    $comment examples";
+
 fn takes(subset: Subset) -> Vec<&'static str> {
-    let more: &[&str] = match subset {
-        Subset::OpenaiStrict => &[
-            "additionalProperties",
-            "const",
-            "$ref",
-            "$defs",
-            "minimum",
-            "maximum",
-            "exclusiveMinimum",
-            "exclusiveMaximum",
-            "multipleOf",
-            "pattern",
-            "format",
-            "minItems",
-            "maxItems",
-            "$schema",
-        ],
-        Subset::Anthropic => &[
-            "additionalProperties",
-            "const",
-            "$ref",
-            "$defs",
-            "pattern",
-            "format",
-            "minItems",
-            "default",
-        ],
-        Subset::GeminiJsonSchema => &[
-            "additionalProperties",
-            "oneOf",
-            "$ref",
-            "$defs",
-            "minimum",
-            "maximum",
-            "format",
-            "minItems",
-            "maxItems",
-            "prefixItems",
-        ],
-        Subset::GeminiResponseSchema => &[
-            "nullable",
-            "minimum",
-            "maximum",
-            "format",
-            "minItems",
-            "maxItems",
-            "propertyOrdering",
-            "default",
-        ],
-        Subset::Xgrammar => &[
-            "additionalProperties",
-            "oneOf",
-            "const",
-            "$ref",
-            "$defs",
-            "minimum",
-            "maximum",
-            "exclusiveMinimum",
-            "exclusiveMaximum",
-            "minLength",
-            "maxLength",
-            "pattern",
-            "format",
-            "minItems",
-            "maxItems",
-            "prefixItems",
-            "patternProperties",
-            "propertyNames",
-            "minProperties",
-            "maxProperties",
-            "default",
-            "$schema",
-            "$id",
-            "$comment",
-            "examples",
-        ],
-        Subset::LlamaCpp | Subset::Ollama => &[
-            "additionalProperties",
-            "oneOf",
-            "const",
-            "minimum",
-            "maximum",
-            "exclusiveMinimum",
-            "exclusiveMaximum",
-            "minLength",
-            "maxLength",
-            "pattern",
-            "format",
-            "minItems",
-            "maxItems",
-            "default",
-            "$schema",
-            "$id",
-            "$comment",
-            "examples",
-        ],
-        Subset::Whole => unreachable!("nothing is lowered"),
+    let more = match subset {
+        Subset::OpenaiStrict => OPENAI,
+        Subset::Anthropic => ANTHROPIC,
+        Subset::GeminiJsonSchema => GEMINI_JSON,
+        Subset::GeminiResponseSchema => GEMINI_OPEN_API,
+        Subset::Xgrammar => XGRAMMAR,
+        Subset::LlamaCpp | Subset::Ollama => LLAMA,
+        Subset::Whole => panic!("nothing is lowered"),
     };
-    PLAIN.iter().chain(more).copied().collect()
+    PLAIN.iter().copied().chain(more.split_whitespace()).collect()
 }
 
 /// Why `schema` is not of the subset; empty when it is.
@@ -156,6 +82,13 @@ fn misfits(schema: &Value, subset: Subset, root: bool, out: &mut Vec<String>) {
             && map.keys().any(|key| !key.starts_with('$')),
         "beside $ref",
     );
+    misfits_of(map, subset, &mut wrong);
+    inside(map, subset, out);
+}
+
+/// What is wrong by a rule of one subset.
+fn misfits_of(map: &Map<String, Value>, subset: Subset, wrong: &mut dyn FnMut(bool, &str)) {
+    let has = |key: &str| map.contains_key(key);
     if subset == Subset::GeminiResponseSchema {
         let shouts = map
             .get("type")
@@ -191,6 +124,9 @@ fn misfits(schema: &Value, subset: Subset, root: bool, out: &mut Vec<String>) {
     let format = map.get("format").and_then(Value::as_str);
     wrong(format.is_some_and(|f| !formats.contains(&f)), "format");
     wrong(subset == Subset::OpenaiStrict && format == Some("uri"), "format uri");
+}
+
+fn inside(map: &Map<String, Value>, subset: Subset, out: &mut Vec<String>) {
     for (key, value) in map {
         match (key.as_str(), value) {
             ("properties" | "$defs" | "patternProperties", Value::Object(named)) => {
@@ -201,7 +137,9 @@ fn misfits(schema: &Value, subset: Subset, root: bool, out: &mut Vec<String>) {
                 misfits(value, subset, false, out);
             }
             ("anyOf" | "oneOf" | "prefixItems", Value::Array(list)) => {
-                list.iter().for_each(|schema| misfits(schema, subset, false, out));
+                for schema in list {
+                    misfits(schema, subset, false, out);
+                }
             }
             _ => {}
         }
@@ -229,7 +167,7 @@ fn keyword(inner: BoxedStrategy<Value>) -> BoxedStrategy<(String, Value)> {
         value.prop_map(move |value| (key.to_owned(), value)).boxed()
     };
     let of = |values: &'static [&'static str]| {
-        proptest::sample::select(values).prop_map(|v| Value::from(v)).boxed()
+        proptest::sample::select(values).prop_map(Value::from).boxed()
     };
     let json = |text: &'static [&'static str]| {
         proptest::sample::select(text).prop_map(|v| serde_json::from_str(v).unwrap()).boxed()
@@ -306,15 +244,15 @@ enum Kind {
     Text,
     Count,
     Maybe,
-    List(Box<Kind>),
-    Keyed(Box<Kind>),
-    Object(Vec<(String, Kind, bool)>),
+    List(Box<Self>),
+    Keyed(Box<Self>),
+    Object(Vec<(String, Self, bool)>),
     /// Objects told apart by a constant.
-    Tagged(Vec<Kind>),
+    Tagged(Vec<Self>),
 }
 
-fn kind() -> impl Strategy<Value = Kind> {
-    let leaf = prop_oneof![Just(Kind::Text), Just(Kind::Count), Just(Kind::Maybe)];
+fn kind() -> impl Strategy<Value = Self> {
+    let leaf = prop_oneof![Just(Self::Text), Just(Kind::Count), Just(Kind::Maybe)];
     leaf.prop_recursive(4, 24, 4, |inner| {
         prop_oneof![
             inner.clone().prop_map(|kind| Kind::List(Box::new(kind))),

@@ -23,6 +23,7 @@ mod refs;
 mod subset;
 mod tally;
 mod undo;
+mod union;
 mod walk;
 mod words;
 
