@@ -251,8 +251,8 @@ enum Kind {
     Tagged(Vec<Self>),
 }
 
-fn kind() -> impl Strategy<Value = Self> {
-    let leaf = prop_oneof![Just(Self::Text), Just(Kind::Count), Just(Kind::Maybe)];
+fn kind() -> impl Strategy<Value = Kind> {
+    let leaf = prop_oneof![Just(Kind::Text), Just(Kind::Count), Just(Kind::Maybe)];
     leaf.prop_recursive(4, 24, 4, |inner| {
         prop_oneof![
             inner.clone().prop_map(|kind| Kind::List(Box::new(kind))),

@@ -142,6 +142,30 @@ async fn every_subset_is_sent_what_it_takes_and_the_reply_has_the_callers_form()
     world.stop().await;
 }
 
+/// A reply with entries of which two have the same key.
+const TWICE: &str = r#"{"id":"c","object":"chat.completion","created":1,"model":"m",
+"choices":[{"index":0,"message":{"role":"assistant",
+"content":"{\"by\": [{\"key\": \"a\", \"value\": 1}, {\"key\": \"a\", \"value\": 2}]}"},
+"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_comes_twice_in_the_entries_of_a_map_is_an_error_with_its_place() {
+    let fixed = Fixed::start(TWICE).await;
+    let world = Setup::new()
+        .tables(&fixed.provider("fixed"))
+        .target("twice-1", "fixed", &["healthy"])
+        .and("schema_subset = \"openai_strict\"")
+        .route("twice", &["twice-1"], ROUTE)
+        .start()
+        .await;
+    let schema = json!({"type": "object", "required": ["by"], "additionalProperties": false,
+        "properties": {"by": {"type": "object", "additionalProperties": {"type": "integer"}}}});
+    let seen = world.ask(OPENAI, &asking(OPENAI, "twice", &schema)).await;
+    assert_eq!(seen.status, 502, "{}", seen.text());
+    assert!(seen.text().contains("/by: duplicate key 'a'"), "{}", seen.text());
+    world.stop().await;
+}
+
 /// A reply in the lowered form of [`optional`].
 const NULLS: &str = r#"{"id":"c","object":"chat.completion","created":1,"model":"m",
 "choices":[{"index":0,"message":{"role":"assistant",
@@ -184,7 +208,8 @@ async fn an_optional_property_is_nullable_to_openai_and_its_null_never_gets_out(
         let told = if body["stream"] == json!(true) {
             told::stream(OPENAI, &seen)
         } else {
-            assert!(seen.header("x-backstay-notes").contains("lowered_null_dropped"));
+            assert_eq!(seen.header("x-backstay-edits"), "lowered_null_dropped=1");
+            assert_eq!(seen.header("x-backstay-outcome"), "answered");
             told::plain(OPENAI, &seen.json())
         };
         assert_eq!(told.text, r#"{"id":12345678901234567890123,"maybe":null}"#);

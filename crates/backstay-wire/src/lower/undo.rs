@@ -18,12 +18,15 @@ use super::refs::step;
 /// Past that a branch is taken by its outermost type.
 const MAX_LOOKS: usize = 1_000_000;
 
+/// The most events kept of one reply: what jsonmend keeps of edits.
+const MAX_EVENTS: usize = 1_000;
+
 /// A reply in the form of the source schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undone {
     /// The JSON text.
     pub text: String,
-    /// What was undone, in the order of the text.
+    /// What was undone, in the order of the text; the first 1,000.
     pub events: Vec<Event>,
 }
 
@@ -83,11 +86,15 @@ impl Lowering {
         if !self.acts() {
             return Ok(None);
         }
-        let mut undo =
-            Undo { forms: &self.forms, out: String::new(), events: Vec::new(), looks: 0 };
+        let mut undo = Undo {
+            forms: &self.forms,
+            out: String::new(),
+            events: Vec::new(),
+            changed: false,
+            looks: 0,
+        };
         undo.value(0, reply, "")?;
-        let changed = !undo.events.is_empty();
-        Ok(changed.then_some(Undone { text: undo.out, events: undo.events }))
+        Ok(undo.changed.then_some(Undone { text: undo.out, events: undo.events }))
     }
 }
 
@@ -95,6 +102,7 @@ struct Undo<'f> {
     forms: &'f [Form],
     out: String,
     events: Vec<Event>,
+    changed: bool,
     looks: usize,
 }
 
@@ -104,7 +112,10 @@ impl<'f> Undo<'f> {
     }
 
     fn event(&mut self, kind: EventKind, pointer: &str) {
-        self.events.push(Event { kind, pointer: pointer.to_owned() });
+        self.changed = true;
+        if self.events.len() < MAX_EVENTS {
+            self.events.push(Event { kind, pointer: pointer.to_owned() });
+        }
     }
 
     fn value(&mut self, at: usize, node: Node<'_>, pointer: &str) -> Result<(), RepeatedKey> {

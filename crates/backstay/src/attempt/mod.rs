@@ -12,7 +12,6 @@ pub mod adapter;
 mod classify;
 mod fold;
 pub mod forward;
-mod raise;
 mod read;
 pub mod stream;
 pub mod transport;
@@ -32,7 +31,6 @@ use crate::engine::Engine;
 use crate::policy::StreamMode;
 use crate::route::{Armed, Shot};
 use adapter::{Form, Outgoing};
-pub(crate) use raise::raise;
 use stream::{Opened, StreamTimers};
 use transport::{Incoming, SendFault};
 

@@ -1,5 +1,6 @@
 //! Takes in what came of an attempt: judge it, decide, and plan the next step.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use backstay_decide::fault::Fault;
@@ -9,7 +10,7 @@ use backstay_wire::chat::Choice;
 
 use super::amended::has_cut_call;
 use super::{Call, End, Plan};
-use crate::attempt::{self, Failure, Got, Seen, Whole};
+use crate::attempt::{Failure, Got, Seen, Whole};
 use crate::clock::ThreadDice;
 use crate::contract::CapOwner;
 use crate::fault::CallError;
@@ -72,10 +73,8 @@ impl Call {
     }
 
     /// Judges a whole reply: it ends the call, or is a failure like any other.
-    fn judge(&mut self, armed: Armed, mut whole: Whole) {
-        for (kind, count) in attempt::raise(&mut whole, &armed.request.lowerings) {
-            self.notes.push(format!("{kind}: {count}"));
-        }
+    fn judge(&mut self, armed: Armed, whole: Whole) {
+        self.lowerings = Arc::clone(&armed.request.lowerings);
         self.settle(armed, Verdict::Success);
         self.counted(&whole.reply);
         let verdict = self.verdict(&whole);
@@ -135,7 +134,8 @@ impl Call {
         let contract = &self.contract;
         let input = |pointer: Option<&str>| contract.rule_input(pointer);
         let tool = |name: &str| contract.tool(name, &self.engine);
-        let asked = Asked { input: &input, tool: &tool };
+        let lowered = |tool: Option<&str>| self.lowerings.of(tool);
+        let asked = Asked { input: &input, tool: &tool, lowered: &lowered };
         let nothing = [Choice::default()];
         let choices = match whole.reply.choices.as_slice() {
             [] => &nothing[..],

@@ -157,6 +157,8 @@ pub(crate) struct Call {
     best: Option<Box<Best>>,
     /// What the last request could not say in its provider's dialect.
     losses: Vec<String>,
+    /// What the schemas of the last request were changed to.
+    lowerings: Arc<attempt::adapter::Lowerings>,
     /// From arrival to the first content handed on.
     first_out: Option<std::time::Duration>,
     /// Whether the row was written.
@@ -229,6 +231,7 @@ impl Call {
             edits: Vec::new(),
             best: None,
             losses: Vec::new(),
+            lowerings: Arc::default(),
             first_out: None,
             closed: false,
         };

@@ -2,9 +2,11 @@
 
 use backstay_decide::fault::Fault;
 use backstay_wire::chat::{Choice, Part};
+use backstay_wire::lower::Lowering;
 use jsonmend::Status;
 
 use super::align;
+use super::lowered;
 use super::outline::Outline;
 use super::syntax::{self, Parsed};
 use super::{Asked, Checks, Edit, EditKind, Layer, NewArguments, Problem, Schema, Unfit, clipped};
@@ -36,7 +38,7 @@ pub(super) fn check(
     for (call, (at, part)) in calls.enumerate() {
         let Part::ToolCall { name, arguments: text, .. } = part else { continue };
         let schema = (asked.tool)(name);
-        match one(text, schema.as_deref(), checks) {
+        match one(text, schema.as_deref(), checks, (asked.lowered)(Some(name))) {
             Ok(parsed) => {
                 if !parsed.edits.is_empty() {
                     arguments.changed.push(NewArguments { part: at, call, text: parsed.text });
@@ -54,7 +56,12 @@ pub(super) fn check(
     }
 }
 
-fn one(text: &str, schema: Option<&Schema>, checks: &Checks) -> Result<Parsed, Unfit> {
+fn one(
+    text: &str,
+    schema: Option<&Schema>,
+    checks: &Checks,
+    lowering: Option<&Lowering>,
+) -> Result<Parsed, Unfit> {
     let syntax = Syntax { partial: Partial::Refuse, ..checks.mending.syntax };
     let parsed = if text.trim().is_empty() {
         blank()?
@@ -63,7 +70,8 @@ fn one(text: &str, schema: Option<&Schema>, checks: &Checks) -> Result<Parsed, U
             Some(schema) => schema.outline(),
             None => Outline::object(),
         };
-        syntax::read(text.to_owned(), &syntax, guide, Status::Stopped)?
+        let guide = lowered::guide(lowering, guide);
+        lowered::undone(syntax::read(text.to_owned(), &syntax, guide, Status::Stopped)?, lowering)?
     };
     match schema {
         // Fields of the route are those of its replies.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use backstay_wire::lower::EventKind;
 use jsonmend::{Document, Node};
 use serde_json::Value;
 
@@ -90,6 +91,8 @@ pub enum EditKind {
     Flagged,
     /// Blank arguments of a tool that needs none.
     NoArguments,
+    /// What the schema's lowering for the provider had changed, taken back.
+    Raised(EventKind),
 }
 
 /// How far a reply with its changes is from what the model wrote. Ordered: the worst counts.
@@ -158,7 +161,7 @@ impl Edit {
 
 impl EditKind {
     /// The kinds that are no repairs of the syntax.
-    pub const OF_VALUES: [Self; 15] = [
+    pub const OF_VALUES: [Self; 18] = [
         Self::Coerced(Coercion::StrInt),
         Self::Coerced(Coercion::StrNum),
         Self::Coerced(Coercion::StrBool),
@@ -174,6 +177,9 @@ impl EditKind {
         Self::FieldFallback,
         Self::Flagged,
         Self::NoArguments,
+        Self::Raised(EventKind::NullDropped),
+        Self::Raised(EventKind::ValueUnwrapped),
+        Self::Raised(EventKind::MapRebuilt),
     ];
 
     /// The name in headers, logs and metrics. Names are only ever added.
@@ -195,10 +201,11 @@ impl EditKind {
             Self::FieldFallback => "field_fallback",
             Self::Flagged => "flagged",
             Self::NoArguments => "no_arguments",
+            Self::Raised(kind) => kind.name(),
         }
     }
 
-    /// How far the change can be trusted: a class of the parser's, `aligned`, `dropped`,
+    /// How far the change can be trusted: a class of the parser's, `raised`, `aligned`, `dropped`,
     /// `fallback` or `flagged`.
     pub const fn class(self) -> &'static str {
         match self {
@@ -206,6 +213,7 @@ impl EditKind {
             Self::Coerced(_) | Self::EnumFold | Self::DoubleEncoded | Self::NoArguments => {
                 "aligned"
             }
+            Self::Raised(_) => "raised",
             Self::ExtraDropped => "dropped",
             Self::EnumFallback | Self::FieldFallback | Self::DefaultApplied => "fallback",
             Self::Flagged => "flagged",
@@ -215,6 +223,8 @@ impl EditKind {
     fn standing(self) -> Standing {
         match self {
             Self::Syntax(kind) if kind.class() == jsonmend::Class::Partial => Standing::Partial,
+            // The reply is as it was asked for.
+            Self::Raised(_) => Standing::AsItCame,
             Self::Syntax(_)
             | Self::Coerced(_)
             | Self::EnumFold

@@ -30,6 +30,7 @@ mod arguments;
 mod checked;
 mod completion;
 mod diagnosis;
+mod lowered;
 mod outline;
 pub mod rules;
 pub mod schema;
@@ -41,6 +42,7 @@ use std::sync::Arc;
 
 use backstay_decide::fault::Fault;
 use backstay_wire::chat::{Choice, Finish};
+use backstay_wire::lower::Lowering;
 use jsonmend::{Status, ValueKind};
 
 use align::{Asking, Wants};
@@ -86,6 +88,8 @@ pub struct Asked<'a> {
     /// The parameters of the tool of this name. `None`: not known, and its arguments need only be
     /// JSON. Called once a tool call.
     pub tool: &'a dyn Fn(&str) -> Option<Arc<Schema>>,
+    /// How the schema of this tool, or of the answer (`None`), was lowered for the provider.
+    pub lowered: &'a dyn Fn(Option<&str>) -> Option<&'a Lowering>,
 }
 
 /// Judges one answer against what was asked for.
@@ -105,7 +109,7 @@ pub fn judge(choice: &Choice, checks: &Checks, asked: &Asked<'_>) -> Result<Chec
     let mut checked = match said {
         Said::Calls(text) => Checked::of_text(text),
         Said::Text(text) => {
-            let checked = shaped(text, checks, Status::Stopped)?;
+            let checked = shaped(text, checks, asked, Status::Stopped)?;
             rules::check(&checks.rules, &checked, asked)?;
             checked
         }
@@ -135,20 +139,27 @@ fn cut(choice: &Choice, checks: &Checks, asked: &Asked<'_>) -> Option<Checked> {
     if !takes || !is_cut || choice.calls_tools() || matches!(checks.shape, Shape::Text) {
         return None;
     }
-    let checked = shaped(choice.text(), checks, Status::Cut).ok()?;
+    let checked = shaped(choice.text(), checks, asked, Status::Cut).ok()?;
     rules::check(&checks.rules, &checked, asked).ok()?;
     Some(checked)
 }
 
 /// The text in the shape that was asked for.
-fn shaped(text: String, checks: &Checks, status: Status) -> Result<Checked, Unfit> {
+fn shaped(
+    text: String,
+    checks: &Checks,
+    asked: &Asked<'_>,
+    status: Status,
+) -> Result<Checked, Unfit> {
     let mending = &checks.mending;
     let read = |text, guide| syntax::read(text, &mending.syntax, guide, status);
+    let lowering = (asked.lowered)(None);
     match &checks.shape {
         Shape::Text => Ok(Checked::of_text(text)),
         Shape::Json => object(read(text, Outline::object())?),
         Shape::Schema(schema) => {
-            let parsed = read(text, schema.outline())?;
+            let guide = lowered::guide(lowering, schema.outline());
+            let parsed = lowered::undone(read(text, guide)?, lowering)?;
             let wants = Wants { align: &mending.align, fields: &mending.fields };
             let fitted = align::fitted(parsed, schema, wants);
             let settled = fitted
@@ -187,7 +198,7 @@ fn deep<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
 impl Asked<'static> {
     /// Nothing is known of what was asked.
     pub fn nothing() -> Self {
-        Self { input: &|_| String::new(), tool: &|_| None }
+        Self { input: &|_| String::new(), tool: &|_| None, lowered: &|_| None }
     }
 }
 

@@ -26,9 +26,15 @@ pub struct Lowerings {
 }
 
 impl Lowerings {
-    /// Of the tool of this name.
-    pub fn tool(&self, name: &str) -> Option<&Arc<Lowering>> {
-        self.tools.iter().find(|(tool, _)| tool == name).map(|(_, lowering)| lowering)
+    /// Of the tool of this name, or of the answer.
+    pub fn of(&self, tool: Option<&str>) -> Option<&Lowering> {
+        match tool {
+            None => self.answer.as_deref(),
+            Some(name) => {
+                let mut tools = self.tools.iter();
+                tools.find(|(tool, _)| tool == name).map(|(_, lowering)| &**lowering)
+            }
+        }
     }
 
     /// Whether a reply may have to be changed back.
