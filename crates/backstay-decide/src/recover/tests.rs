@@ -325,7 +325,7 @@ prop_compose! {
         last_resort in prop::sample::select(vec![LastResort::Has, LastResort::HasNot]),
         fallback in prop::sample::select(vec![Fallback::Has, Fallback::HasNot, Fallback::HasNot]),
     ) -> Facts {
-        Facts { fault, veto, cap, schema, on_semantic, on_refusal, last_resort, fallback, ..counts }
+        Facts { fault, veto, fallback, cap, schema, on_semantic, on_refusal, last_resort, ..counts }
     }
 }
 

@@ -13,8 +13,8 @@ use crate::world::{BOTH, HELLO, Setup, TICKET, TRIAGE, World, provider, request,
 const OPENAI: Dialect = Dialect::OpenaiChat;
 
 /// Time enough for two re-asks and two waits; the route's own cap may be raised once.
-const ROUTE: &str = "deadline = \"6s\"\n\
-    timeouts = { first_token = \"900ms\", gap = \"500ms\", total = \"1s\" }\n\
+const ROUTE: &str = "deadline = \"20s\"\n\
+    timeouts = { first_token = \"4s\", gap = \"2s\", total = \"5s\" }\n\
     max_output_tokens = 300\nmax_output_tokens_ceiling = 600";
 
 /// How a call ends.
@@ -229,7 +229,7 @@ async fn a_last_resort_answers_where_no_model_can_but_not_for_a_callers_own_mist
         "{ROUTE}\n{TRIAGE}\nlast_resort = {{ reply = {{ category = \"other\", priority = 3, \
          summary = \"Not sorted\", evidence = \"(none)\", needs_human = true }} }}"
     );
-    let quick = route.replace("\"6s\"", "\"1500ms\"");
+    let quick = route.replace("\"20s\"", "\"1500ms\"");
     let world = Setup::new()
         .alone("miss", "openai", &["enum-miss"], &route)
         .alone("refusal", "openai", &["refusal"], &route)
@@ -251,7 +251,7 @@ async fn a_last_resort_answers_where_no_model_can_but_not_for_a_callers_own_mist
             let value: Value = serde_json::from_str(&told.text).unwrap_or_default();
             assert_eq!((seen.status, &value), (200, &resort), "{name}");
             if name == "silent" {
-                assert!(seen.took.as_millis() < 1550, "{:?}", seen.took);
+                assert!(seen.took.as_millis() < 1_900, "{:?}", seen.took);
                 continue;
             }
             assert_eq!(seen.attempts(), tries, "{name}");
