@@ -221,3 +221,25 @@ fn long_keys_above_many_errors_cost_a_short_answer_and_not_the_memory() {
     assert_eq!(told.len(), 2, "{told:?}");
     assert_eq!(told[1], "does not fit the schema in too many places to list");
 }
+
+#[test]
+fn a_text_has_as_many_characters_as_it_stands_for() {
+    let limits = |least: u32, most: u32| json!({"minLength": least, "maxLength": most});
+    let pair = r#""\ud83d\ude00""#;
+    for (text, length) in [
+        (r#""""#, 0),
+        (r#""a""#, 1),
+        (r#""\n""#, 1),
+        (r#""\u00e9""#, 1),
+        ("\"é😀\"", 2),
+        (pair, 1),
+        (r#""\ud83d\ude00a\ud83d\ude00""#, 3),
+        (r#""\ud83d\ude00\ud83d\ude00\ud83d\ude00""#, 3),
+    ] {
+        assert_eq!(errors(&limits(length, length), text), [""; 0], "{text}");
+        assert_eq!(errors(&limits(0, 20), text), [""; 0], "{text}");
+        assert_eq!(errors(&json!({"minLength": length + 1}), text).len(), 1, "{text}");
+        let short = json!({"maxLength": length.saturating_sub(1)});
+        assert_eq!(errors(&short, text).is_empty(), length == 0, "{text}");
+    }
+}

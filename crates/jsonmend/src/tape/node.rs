@@ -50,11 +50,13 @@ impl<'t> Node<'t> {
         self.end() - self.at
     }
 
+    #[inline]
     fn word(self) -> Word {
         self.words.get(self.at).copied().unwrap_or(Word::scalar(Tag::Null, 0, 0))
     }
 
     /// What the value is.
+    #[inline]
     pub fn kind(self) -> Kind {
         match self.word().tag() {
             Tag::Null => Kind::Null,
@@ -67,6 +69,7 @@ impl<'t> Node<'t> {
     }
 
     /// The value of a boolean; `None` for anything else.
+    #[inline]
     pub fn boolean(self) -> Option<bool> {
         match self.word().tag() {
             Tag::True => Some(true),
@@ -76,11 +79,13 @@ impl<'t> Node<'t> {
     }
 
     /// A number as it was written, every digit kept; `None` for anything else.
+    #[inline]
     pub fn number(self) -> Option<&'t str> {
         (self.word().tag() == Tag::Number).then(|| self.lexeme())
     }
 
     /// The text of a string, borrowed unless it has escapes; `None` for anything else.
+    #[inline]
     pub fn string(self) -> Option<Cow<'t, str>> {
         match self.word().tag() {
             Tag::Plain => Some(Cow::Borrowed(self.lexeme())),
@@ -91,6 +96,7 @@ impl<'t> Node<'t> {
 
     /// The scalar as it stands in the text: of a string its inside, escapes and all. It is strict
     /// JSON, so it can be written out again as it is. Empty for containers.
+    #[inline]
     pub fn lexeme(self) -> &'t str {
         if self.word().is_container() {
             return "";
@@ -100,12 +106,14 @@ impl<'t> Node<'t> {
     }
 
     /// The elements of an array; none for anything else.
+    #[inline]
     pub fn items(self) -> Items<'t> {
         let tag = self.word().tag();
         Items { node: self, next: self.at + 1, end: if tag == Tag::Array { self.end() } else { 0 } }
     }
 
     /// The members of an object, in their order; none for anything else.
+    #[inline]
     pub fn members(self) -> Members<'t> {
         let tag = self.word().tag();
         Members {
@@ -138,6 +146,7 @@ impl<'t> Node<'t> {
     }
 
     /// How many elements or members the value has; 0 for scalars.
+    #[inline]
     pub fn len(self) -> usize {
         if self.word().is_container() && self.word().wide() != 0 { self.word().small() } else { 0 }
     }
@@ -148,6 +157,7 @@ impl<'t> Node<'t> {
     }
 
     /// Index of the word behind this value.
+    #[inline]
     pub(crate) fn end(self) -> usize {
         let word = self.word();
         match (word.is_container(), word.wide()) {
@@ -158,6 +168,7 @@ impl<'t> Node<'t> {
         }
     }
 
+    #[inline]
     fn sibling(self, at: usize) -> Self {
         Self { at, ..self }
     }
@@ -225,6 +236,7 @@ pub struct Items<'t> {
 impl<'t> Iterator for Items<'t> {
     type Item = Node<'t>;
 
+    #[inline]
     fn next(&mut self) -> Option<Node<'t>> {
         if self.next >= self.end {
             return None;
@@ -246,6 +258,7 @@ pub struct Members<'t> {
 impl<'t> Iterator for Members<'t> {
     type Item = (Cow<'t, str>, Node<'t>);
 
+    #[inline]
     fn next(&mut self) -> Option<(Cow<'t, str>, Node<'t>)> {
         if self.next + 1 >= self.end {
             return None;

@@ -44,8 +44,16 @@ fn equal_members(members: SeenMembers<'_>, expected: &Map<String, Value>) -> boo
         .all(|(name, expected)| members.find(name).is_some_and(|member| equals(member, expected)))
 }
 
+/// Texts in one array that are compared pair by pair; more are hashed.
+const PAIRWISE: usize = 16;
+
 /// Whether no item is there twice. Takes time and memory in proportion to the text.
 pub(super) fn all_differ(items: SeenItems<'_>) -> bool {
+    if items.count() <= PAIRWISE
+        && let Some(differ) = few_texts_differ(items)
+    {
+        return differ;
+    }
     let mut text = Vec::new();
     let mut ends = Vec::with_capacity(items.count());
     for item in items.each() {
@@ -59,6 +67,21 @@ pub(super) fn all_differ(items: SeenItems<'_>) -> bool {
         start = end;
         seen.insert(item)
     })
+}
+
+/// The same for at most [`PAIRWISE`] items that are all texts without an escape, without memory of
+/// its own. `None` for others.
+fn few_texts_differ(items: SeenItems<'_>) -> Option<bool> {
+    let mut texts = [""; PAIRWISE];
+    for (count, item) in items.each().enumerate() {
+        let Some(Cow::Borrowed(text)) = item.text() else { return None };
+        look(length(text));
+        if texts.get(..count)?.contains(&text) {
+            return Some(false);
+        }
+        *texts.get_mut(count)? = text;
+    }
+    Some(true)
 }
 
 /// Writes a value so that equal values give equal bytes, and others do not. The parser bounds the

@@ -94,12 +94,10 @@ fn stop(meter: &Meter, depth: usize) {
 /// Takes the looks for one key off the meter: every pattern may be tried on it.
 #[inline]
 pub(super) fn look_at_key(key: &str) {
-    look(METER.with(|meter| {
-        if key.len() > LONG_KEY {
-            meter.long_keys.set(meter.long_keys.get().saturating_add(length(key)));
-        }
-        length(key).saturating_mul(meter.a_key.get())
-    }));
+    if key.len() > LONG_KEY {
+        METER.with(|meter| meter.long_keys.set(meter.long_keys.get().saturating_add(length(key))));
+    }
+    look(length(key).saturating_mul(METER.with(|meter| meter.a_key.get())));
 }
 
 /// Keys of more bytes are long. Each error keeps the path to its value, keys and all.
@@ -111,6 +109,7 @@ pub(super) fn long_keys() -> u64 {
 }
 
 /// The cost of going over a text once or twice.
+#[inline]
 pub(super) fn length(text: &str) -> u64 {
     1 + u64::try_from(text.len() / 32).unwrap_or(u64::MAX)
 }

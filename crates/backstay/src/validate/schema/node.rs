@@ -49,6 +49,7 @@ pub(super) enum SeenMembers<'a> {
 // --- what it is, without a count ---
 
 impl<'a> Seen<'a> {
+    #[inline]
     pub(super) fn items(self) -> Option<SeenItems<'a>> {
         match self {
             Self::Tape(node) if node.kind() == ValueKind::Array => Some(SeenItems::Tape(node)),
@@ -57,6 +58,7 @@ impl<'a> Seen<'a> {
         }
     }
 
+    #[inline]
     pub(super) fn members(self) -> Option<SeenMembers<'a>> {
         match self {
             Self::Tape(node) if node.kind() == ValueKind::Object => Some(SeenMembers::Tape(node)),
@@ -65,6 +67,7 @@ impl<'a> Seen<'a> {
         }
     }
 
+    #[inline]
     pub(super) fn text(self) -> Option<Cow<'a, str>> {
         match self {
             Self::Tape(node) => node.string(),
@@ -73,6 +76,7 @@ impl<'a> Seen<'a> {
         }
     }
 
+    #[inline]
     pub(super) fn numeral(self) -> Option<Numeral<'a>> {
         match self {
             Self::Tape(node) => node.number().map(Numeral::Written),
@@ -93,6 +97,7 @@ impl<'a> Seen<'a> {
         self.kind() == JsonType::Null
     }
 
+    #[inline]
     fn kind(self) -> JsonType {
         match self {
             Self::Tape(node) => match node.kind() {
@@ -185,22 +190,26 @@ impl<'a> Node<'a, Metered> for Seen<'a> {
     type Array = SeenItems<'a>;
     type Number = Numeral<'a>;
 
+    #[inline]
     fn as_object(&self) -> Option<SeenMembers<'a>> {
         look(1);
         self.members()
     }
 
+    #[inline]
     fn as_array(&self) -> Option<SeenItems<'a>> {
         look(1);
         self.items()
     }
 
+    #[inline]
     fn as_string(&self) -> Option<Cow<'a, str>> {
         let text = self.text();
         look(text.as_deref().map_or(1, length));
         text
     }
 
+    #[inline]
     fn as_number(&self) -> Option<Numeral<'a>> {
         let number = self.numeral();
         look(match number {
@@ -215,6 +224,7 @@ impl<'a> Node<'a, Metered> for Seen<'a> {
         self.truth()
     }
 
+    #[inline]
     fn is_null(&self) -> bool {
         look(1);
         self.is_nothing()
@@ -224,9 +234,31 @@ impl<'a> Node<'a, Metered> for Seen<'a> {
         self.json_type() == JsonType::Number
     }
 
+    #[inline]
     fn json_type(&self) -> JsonType {
         look(1);
         self.kind()
+    }
+
+    fn string_length_within(&self, min: u64, max: u64) -> Option<bool> {
+        let (bytes, most) = match self {
+            Self::Tape(node) if node.kind() == ValueKind::String => (node.lexeme().len(), 12),
+            Self::Value(Value::String(text)) => (text.len(), 4),
+            Self::Name(name) => (name.len(), 4),
+            Self::Tape(_) | Self::Value(_) => return None,
+        };
+        look(1);
+        // A character takes one to four bytes, as an escape up to twelve: that decides most texts.
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let fewest = bytes.div_ceil(most);
+        if bytes < min || fewest > max {
+            return Some(false);
+        }
+        if min <= fewest && bytes <= max {
+            return Some(true);
+        }
+        let count = self.as_string()?.chars().count();
+        Some((min..=max).contains(&u64::try_from(count).unwrap_or(u64::MAX)))
     }
 
     fn equals_value(&self, expected: &Value) -> bool {
@@ -278,6 +310,7 @@ impl<'a> Object<'a, Metered> for SeenMembers<'a> {
         self.find(key)
     }
 
+    #[inline]
     fn members(&self) -> Members<'a> {
         self.each()
     }
@@ -292,6 +325,7 @@ pub(super) enum Members<'a> {
 impl<'a> Iterator for Members<'a> {
     type Item = (Cow<'a, str>, Seen<'a>);
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let (key, member) = match self {
             Self::Tape(members) => {
@@ -316,6 +350,7 @@ impl<'a> Array<'a, Metered> for SeenItems<'a> {
         self.count()
     }
 
+    #[inline]
     fn elements(&self) -> Items<'a> {
         self.each()
     }
@@ -334,6 +369,7 @@ pub(super) enum Items<'a> {
 impl<'a> Iterator for Items<'a> {
     type Item = Seen<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<Seen<'a>> {
         look(1);
         match self {

@@ -25,11 +25,7 @@ impl Numeral<'_> {
     /// The whole number it is, where 64 bits can hold it.
     fn whole(self) -> Option<i128> {
         match self {
-            Self::Written(text) => match (text.parse::<i64>(), text.parse::<u64>()) {
-                (Ok(number), _) => Some(number.into()),
-                (_, Ok(number)) => Some(number.into()),
-                _ => Decimal::of(text).whole(),
-            },
+            Self::Written(text) => written_whole(text),
             Self::Held(number) => held_whole(number),
         }
     }
@@ -51,6 +47,17 @@ impl Numeral<'_> {
             Self::Held(number) => Decimal::of(&number.to_string()).write(out),
         }
     }
+}
+
+fn written_whole(text: &str) -> Option<i128> {
+    if let Ok(number) = text.parse::<i64>() {
+        return Some(number.into());
+    }
+    // The common fraction, told by its last digit.
+    if text.contains('.') && !text.ends_with('0') && !text.contains(['e', 'E']) {
+        return None;
+    }
+    text.parse::<u64>().map(Into::into).ok().or_else(|| Decimal::of(text).whole())
 }
 
 fn held_whole(number: &Number) -> Option<i128> {
