@@ -1,5 +1,6 @@
 //! What given limits can carry: sustainable rate, batch time, workers, and what retries cost.
 
+use std::fmt;
 use std::time::Duration;
 
 /// What an account allows, and what one call takes of it.
@@ -34,6 +35,57 @@ impl Allowance {
     }
 }
 
+/// Whether so many places suit a rate, by Little's law, with the numbers that say so.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Workers {
+    /// Calls a minute that the limits permit.
+    pub rate: f64,
+    /// How long one call takes on average.
+    pub each: Duration,
+    /// Calls in flight that keep the limit busy, rounded up.
+    pub needed: f64,
+    /// Places there are.
+    pub places: u32,
+}
+
+impl Allowance {
+    /// Compares `places` with what Little's law asks for.
+    pub fn workers(self, each: Duration, places: u32) -> Workers {
+        Workers { rate: self.rate(), each, needed: self.in_flight(each).ceil(), places }
+    }
+}
+
+impl Workers {
+    /// Whether the places cannot use what the limits permit.
+    pub fn too_few(&self) -> bool {
+        f64::from(self.places) < self.needed
+    }
+
+    /// Calls a minute that the places can carry.
+    pub fn carried(&self) -> f64 {
+        let each = self.each.as_secs_f64();
+        if each <= 0.0 {
+            return f64::INFINITY;
+        }
+        f64::from(self.places) / each * 60.0
+    }
+}
+
+impl fmt::Display for Workers {
+    /// `85.7 calls a minute of 4.0 s each need 6 places; there are 4, which carry 60.0 a minute`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rate, each, needed, places } = self;
+        let each = each.as_secs_f64();
+        write!(f, "{rate:.1} calls a minute of {each:.1} s each need {needed:.0} places; there ")?;
+        write!(f, "are {places}")?;
+        if self.too_few() {
+            return write!(f, ", which carry {:.1} a minute", self.carried());
+        }
+        let idle = f64::from(*places) - needed;
+        if idle >= 1.0 { write!(f, ", of which {idle:.0} only wait") } else { Ok(()) }
+    }
+}
+
 /// The most calls to a provider one action causes when `layers` layers try `attempts` times each.
 pub const fn amplification(attempts: u64, layers: u32) -> u64 {
     attempts.saturating_pow(layers)
@@ -65,6 +117,18 @@ mod tests {
         assert_eq!(format!("{:.1}", WORKED.rate()), "85.7");
         assert_eq!(format!("{:.0}", WORKED.batch(10_000.0).as_secs_f64() / 60.0), "117");
         assert_eq!(format!("{:.1}", WORKED.in_flight(Duration::from_secs(4))), "5.7");
+    }
+
+    #[test]
+    fn six_places_keep_the_seeds_limit_busy_and_more_only_wait() {
+        let four = Duration::from_secs(4);
+        let told = |places| WORKED.workers(four, places).to_string();
+        let need = "85.7 calls a minute of 4.0 s each need 6 places; there are";
+        assert_eq!(told(6), format!("{need} 6"));
+        assert_eq!(told(4), format!("{need} 4, which carry 60.0 a minute"));
+        assert_eq!(told(9), format!("{need} 9, of which 3 only wait"));
+        assert!(WORKED.workers(four, 5).too_few() && !WORKED.workers(four, 6).too_few());
+        assert_eq!(WORKED.workers(Duration::ZERO, 1).carried(), f64::INFINITY);
     }
 
     #[test]

@@ -10,26 +10,34 @@
 //! | what now: again, elsewhere, re-ask, hand on, or end? | [`recover`] |
 //! | who answers next? | [`tiers`] |
 //! | may this target be called? | [`breaker`], [`lease`] |
+//! | how fast, and how much at once? | [`pacing`], [`aimd`] |
+//! | may it be tried once more, or take another's load? | [`extra`] |
+//! | who waits, who goes next, who leaves? | [`queue`] |
 //! | how long to wait? | [`backoff`], [`retry_after`] |
 //! | how much time is there? | [`deadline`], [`timers`] |
 //! | does the request fit? | [`budget`] |
 //! | may it be asked once more? | [`recover::reask`] |
-//! | what does it cost? | [`money`] |
+//! | what does it cost, and may the key pay it? | [`money`], [`spend`] |
 //! | what can the limits carry? | [`capacity`] |
 
+pub mod aimd;
 pub mod backoff;
 pub mod breaker;
 pub mod budget;
 pub mod capacity;
 pub mod deadline;
 pub mod dice;
+pub mod extra;
 pub mod fault;
 pub mod lease;
 pub mod money;
+pub mod pacing;
+pub mod queue;
 pub mod recover;
 pub mod refusal;
 pub mod retry_after;
 pub mod span;
+pub mod spend;
 pub mod tiers;
 pub mod time;
 pub mod timers;

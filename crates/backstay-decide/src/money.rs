@@ -55,9 +55,29 @@ impl Money {
     pub const fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
+
+    /// This without `other`; nothing if that is more.
+    #[must_use]
+    pub const fn less(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// `thousandths` of it, rounded down.
+    #[must_use]
+    pub const fn part(self, thousandths: u32) -> Self {
+        let thousandths = thousandths as u128;
+        // Exact for every amount: whole thousands first, then the rest.
+        let whole = (self.0 / 1000).saturating_mul(thousandths);
+        Self(whole.saturating_add(self.0 % 1000 * thousandths / 1000))
+    }
 }
 
 impl Price {
+    /// What `tokens` cost at this price.
+    pub const fn times(self, tokens: u64) -> Money {
+        Money(self.0 as u128 * tokens as u128)
+    }
+
     /// A price of `units` for a million tokens. `None`: negative, no number, or over a million.
     pub fn per_million(units: f64) -> Option<Self> {
         if !(0.0..=MOST).contains(&units) {
@@ -127,6 +147,18 @@ mod tests {
         }
         assert_eq!(Money::of(0.0), Some(Money::ZERO));
         assert_eq!(Money::of(0.05).unwrap().to_string(), "0.05");
+    }
+
+    #[test]
+    fn amounts_are_taken_apart_without_a_loss() {
+        let ten = Money::of(10.0).unwrap();
+        assert_eq!(ten.part(800).to_string(), "8");
+        assert_eq!((ten.part(0), ten.part(1000)), (Money::ZERO, ten));
+        assert_eq!(ten.less(Money::of(2.5).unwrap()).to_string(), "7.5");
+        assert_eq!(Money::ZERO.less(ten), Money::ZERO);
+        assert_eq!(Money(1999).part(500), Money(999));
+        assert_eq!(Money(u128::MAX).part(1000), Money(u128::MAX));
+        assert_eq!(Price::per_million(3.0).unwrap().times(1_000_000).to_string(), "3");
     }
 
     proptest! {

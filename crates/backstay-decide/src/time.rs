@@ -3,7 +3,24 @@
 //! Decisions compare moments and never read a clock. All arithmetic saturates: a moment before the
 //! origin is the origin, one past the end of time is the end of time.
 
+use std::fmt;
 use std::time::Duration;
+
+/// A length of time as a person reads it: seconds with at most three decimals, rounded up so that
+/// a wait is never told shorter than it is: `0.72 s`, `7 s`, or `for ever`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Secs(pub Duration);
+
+impl fmt::Display for Secs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == Duration::MAX {
+            return f.write_str("for ever");
+        }
+        let millis = self.0.as_nanos().div_ceil(1_000_000);
+        let text = format!("{}.{:03}", millis / 1000, millis % 1000);
+        write!(f, "{} s", text.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
 
 /// A point in time: how long after the clock's origin. Zero is the origin itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,6 +60,17 @@ impl Moment {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn seconds_are_told_short_and_never_too_few() {
+        let rows = [(0, "0 s"), (1, "0.001 s"), (720_000_000, "0.72 s"), (7_000_000_000, "7 s")];
+        for (nanos, told) in rows {
+            assert_eq!(Secs(Duration::from_nanos(nanos)).to_string(), told);
+        }
+        assert_eq!(Secs(Duration::from_secs(100)).to_string(), "100 s");
+        assert_eq!(Secs(Duration::from_micros(1_999_001)).to_string(), "2 s");
+        assert_eq!(Secs(Duration::MAX).to_string(), "for ever");
+    }
 
     #[test]
     fn differences_never_go_below_zero_and_sums_never_overflow() {

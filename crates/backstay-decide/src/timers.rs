@@ -4,7 +4,19 @@
 //! per such tier, and a target that has not shown itself quick gets at most 40 % of what is left for
 //! its first token.
 
+use std::fmt;
 use std::time::Duration;
+
+use crate::time::Secs;
+
+/// What is kept of a call's deadline for its last resort and its answer.
+pub const RESERVE: Duration = Duration::from_millis(250);
+
+/// What is kept of a call of `deadline`: [`RESERVE`], or a tenth of the deadline where that is less.
+/// Models get the rest.
+pub fn reserve(deadline: Duration) -> Duration {
+    RESERVE.min(deadline / 10)
+}
 
 /// The shortest attempt worth starting under a long deadline.
 pub const MIN_ATTEMPT: Duration = Duration::from_secs(1);
@@ -59,6 +71,96 @@ impl Room {
         let each = (self.deadline / 10).max(Duration::from_secs(1));
         let kept = each.saturating_mul(self.untried);
         self.left.saturating_sub(kept).max(self.min_attempt).min(self.left)
+    }
+}
+
+/// What this call did before the attempt in question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tried {
+    /// Nothing yet: an estimate alone does not keep it from its first attempt.
+    Nothing,
+    /// Something.
+    Something,
+}
+
+/// Why an attempt is not started: it could not be done in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TooLate {
+    /// Less is left than the shortest attempt takes.
+    Short {
+        /// What is left for models.
+        left: Duration,
+        /// The wait before the attempt.
+        wait: Duration,
+        /// The shortest attempt.
+        min_attempt: Duration,
+    },
+    /// The target usually takes longer than what is left.
+    Slow {
+        /// What is left for models.
+        left: Duration,
+        /// The wait before the attempt.
+        wait: Duration,
+        /// What the target usually takes.
+        usual: Duration,
+    },
+}
+
+impl TooLate {
+    /// A stable name for logs and metrics.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Short { .. } => "deadline_short",
+            Self::Slow { .. } => "deadline_slow",
+        }
+    }
+}
+
+impl fmt::Display for TooLate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (left, wait) = match self {
+            Self::Short { left, wait, .. } | Self::Slow { left, wait, .. } => (left, wait),
+        };
+        write!(f, "no attempt: {} left", Secs(*left))?;
+        if !wait.is_zero() {
+            write!(f, ", {} to wait", Secs(*wait))?;
+        }
+        match self {
+            Self::Short { min_attempt, .. } => {
+                write!(f, ", the shortest attempt takes {}", Secs(*min_attempt))
+            }
+            Self::Slow { usual, .. } => {
+                write!(f, ", the target usually takes {}", Secs(*usual))
+            }
+        }
+    }
+}
+
+impl std::error::Error for TooLate {}
+
+impl Room {
+    /// Whether an attempt that starts after `wait` can be done in time. `usual`: what the target
+    /// takes to show a first token, or to answer where nothing is streamed; `None`: not known.
+    ///
+    /// # Errors
+    /// [`TooLate`] with its numbers: neither wait nor try; go elsewhere, or to the last resort.
+    pub fn admits(
+        self,
+        wait: Duration,
+        usual: Option<Duration>,
+        tried: Tried,
+    ) -> Result<(), TooLate> {
+        let Self { left, min_attempt, .. } = self;
+        let then = left.saturating_sub(wait);
+        if then.is_zero() || then < min_attempt {
+            return Err(TooLate::Short { left, wait, min_attempt });
+        }
+        match (usual, tried) {
+            (Some(usual), Tried::Something) if usual > then => {
+                Err(TooLate::Slow { left, wait, usual })
+            }
+            (Some(_) | None, Tried::Nothing | Tried::Something) => Ok(()),
+        }
     }
 }
 
@@ -137,6 +239,56 @@ mod tests {
     }
 
     #[test]
+    fn an_attempt_that_cannot_be_done_is_not_started_and_says_why() {
+        let told = |left: u64, wait: u64, usual: Option<u64>, tried: Tried| {
+            let room = room(secs(left), 0, Start::Warm);
+            let admitted = room.admits(secs(wait), usual.map(secs), tried);
+            admitted.map_or_else(|late| format!("{}: {late}", late.name()), |()| "yes".to_owned())
+        };
+        let rows = [
+            (10, 0, None, Tried::Something, "yes"),
+            (10, 9, None, Tried::Something, "yes"),
+            (10, 4, Some(6), Tried::Something, "yes"),
+            (3, 0, Some(9), Tried::Nothing, "yes"),
+            (
+                10,
+                5,
+                Some(6),
+                Tried::Something,
+                "deadline_slow: no attempt: 10 s left, 5 s to wait, the target usually takes 6 s",
+            ),
+            (
+                5,
+                0,
+                Some(6),
+                Tried::Something,
+                "deadline_slow: no attempt: 5 s left, the target usually takes 6 s",
+            ),
+            (
+                10,
+                10,
+                None,
+                Tried::Nothing,
+                "deadline_short: no attempt: 10 s left, 10 s to wait, the shortest attempt takes 1 s",
+            ),
+        ];
+        for (left, wait, usual, tried, want) in rows {
+            assert_eq!(told(left, wait, usual, tried), want);
+        }
+        let unbound = Room { min_attempt: Duration::ZERO, ..room(secs(1), 0, Start::Warm) };
+        assert!(unbound.admits(secs(1), None, Tried::Nothing).is_err(), "nothing at all is left");
+    }
+
+    #[test]
+    fn the_last_resort_is_kept_its_time() {
+        let ms = Duration::from_millis;
+        let rows = [(30_000, 250), (2500, 250), (2000, 200), (0, 0)];
+        for (deadline, kept) in rows {
+            assert_eq!(reserve(ms(deadline)), ms(kept));
+        }
+    }
+
+    #[test]
     fn an_impatient_caller_still_gets_its_attempt() {
         assert_eq!(min_attempt(secs(30)), secs(1));
         assert_eq!(min_attempt(secs(10)), secs(1));
@@ -160,6 +312,10 @@ mod tests {
             let (left, deadline) = (Duration::from_millis(left), Duration::from_millis(deadline));
             let min_attempt = min_attempt(deadline);
             let start = if is_warm { Start::Warm } else { Start::Cold };
+            let room = Room { left, deadline, untried, start, min_attempt };
+            // Invariant 7: what is admitted gets timers that end in time, and nothing else does.
+            let admitted = room.admits(Duration::ZERO, None, Tried::Something);
+            prop_assert_eq!(admitted.is_ok(), set.cut(room).is_some());
             let Some(cut) = set.cut(Room { left, deadline, untried, start, min_attempt }) else {
                 prop_assert!(left < min_attempt || left.is_zero());
                 return Ok(());

@@ -1,0 +1,436 @@
+//! Who waits, who goes next, and who has to leave when there is no room.
+//!
+//! Several classes share what a target or the gateway can carry. Between classes the queue is fair by
+//! weight: start-time fair queueing over the cost of calls, so a class that waits gets its share
+//! whatever the others send, and what nobody wants goes to whoever waits. Inside a class the most
+//! urgent call goes first: the one with the earliest deadline, less the time it needs.
+//!
+//! | event | what it does |
+//! |---|---|
+//! | [`Queue::enter`] | takes a call in, unless it cannot be served in time or there is no room; the lowest class leaves first |
+//! | [`Queue::next`] | names the call that goes now, and those whose time is over |
+//! | [`Queue::leave`] | a caller gave up |
+//! | [`Queue::done`] | a call is over: its class is charged what it took |
+//!
+//! **Room.** Calls and bytes are bounded. Each class is kept its share of both: it is shed only while
+//! it holds more than that, the lowest class first and its newest call first. So a flood of one class
+//! can empty nobody's part of the queue.
+//!
+//! **Time.** Every call has a deadline. One that would come too late is refused on entry, and one that
+//! has become too late leaves instead of being made; so nobody waits for ever.
+//!
+//! All operations take `O(log n)`, besides what they shed or expire.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::time::{Moment, Secs};
+
+mod ahead;
+mod gone;
+mod lane;
+
+pub use gone::{Gone, Left, Refusal};
+use lane::{Lane, latest_start};
+
+/// The most calls that one arrival may push out; one that would need more is refused.
+pub const MOST_SHED: usize = 64;
+
+/// The most classes; those beyond are the last one.
+pub const MOST_CLASSES: usize = 16;
+
+/// A class of calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// Its name, as config and the header have it.
+    pub name: Arc<str>,
+    /// Its weight against the other classes; at least 1, 0 counts as 1. With weights that sum to 100
+    /// it is a percentage.
+    pub share: u32,
+    /// Seats that no other class takes while this one has fewer running. 0: none.
+    pub kept: u32,
+}
+
+/// What a queue is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// The highest class first. Never empty: without one there is one class `default`.
+    pub classes: Vec<Class>,
+    /// Calls that may wait. 0: none.
+    pub count: usize,
+    /// Bytes of request bodies that may wait. 0: none but empty ones.
+    pub bytes: u64,
+}
+
+impl Default for Rules {
+    /// Interactive calls before batches, at four to one; a thousand calls and 256 MiB.
+    fn default() -> Self {
+        let class = |name: &str, share| Class { name: name.into(), share, kept: 0 };
+        Self {
+            classes: vec![class("interactive", 80), class("batch", 20)],
+            count: 1000,
+            bytes: 256 << 20,
+        }
+    }
+}
+
+/// A call that wants to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// Its class, by its place in [`Rules::classes`]; one that is not there is the last.
+    pub class: usize,
+    /// What it costs, such as estimated tokens; 0 counts as 1.
+    pub cost: u64,
+    /// Bytes it keeps in memory.
+    pub bytes: u64,
+    /// When it has to be over.
+    pub deadline: Moment,
+    /// How long it takes once it goes, such as the usual time to the first token.
+    pub needs: Duration,
+}
+
+/// A place in the queue. Tickets of one queue are never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket {
+    class: usize,
+    number: u64,
+}
+
+impl Ticket {
+    /// Its class, by its place in [`Rules::classes`].
+    pub const fn class(self) -> usize {
+        self.class
+    }
+}
+
+impl fmt::Display for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.number)
+    }
+}
+
+/// What came of an arrival.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its place, or why it has none.
+    pub ticket: Result<Ticket, Refusal>,
+    /// Calls that left the queue for it, or because their time was over.
+    pub gone: Vec<Gone>,
+}
+
+/// A call that goes now. Give it back through [`Queue::done`] when it is over.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Running {
+    /// Which call.
+    pub ticket: Ticket,
+    /// How long it waited.
+    pub waited: Duration,
+    cost: u64,
+}
+
+/// Who goes now.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// The call, if one may go.
+    pub call: Option<Running>,
+    /// Calls that left because their time was over.
+    pub gone: Vec<Gone>,
+}
+
+/// How one class stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Calls that wait.
+    pub count: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Their cost.
+    pub cost: u64,
+    /// Calls that go.
+    pub running: u32,
+    /// How long its oldest call has waited.
+    pub oldest: Duration,
+}
+
+/// A bounded queue of classes. It holds tickets and numbers, and no calls.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    rules: Rules,
+    lanes: Vec<Lane>,
+    shares: u64,
+    /// The virtual time of the call that went last.
+    virtual_now: u128,
+    tickets: u64,
+}
+
+impl Queue {
+    /// An empty queue.
+    pub fn new(mut rules: Rules) -> Self {
+        rules.classes.truncate(MOST_CLASSES);
+        if rules.classes.is_empty() {
+            rules.classes.push(Class { name: "default".into(), share: 1, kept: 0 });
+        }
+        for class in &mut rules.classes {
+            class.share = class.share.max(1);
+        }
+        let lanes = rules.classes.iter().map(|_| Lane::new()).collect();
+        let shares = rules.classes.iter().map(|class| u64::from(class.share)).sum();
+        Self { rules, lanes, shares, virtual_now: 0, tickets: 0 }
+    }
+
+    /// Calls that wait.
+    pub fn count(&self) -> usize {
+        self.lanes.iter().map(Lane::count).sum()
+    }
+
+    /// Bytes that wait.
+    pub fn bytes(&self) -> u64 {
+        self.lanes.iter().fold(0, |sum, lane| sum.saturating_add(lane.bytes))
+    }
+
+    /// Every class, the highest first.
+    pub fn standing(&self, now: Moment) -> Vec<Standing> {
+        let classes = self.rules.classes.iter().zip(&self.lanes);
+        classes
+            .map(|(class, lane)| Standing {
+                name: Arc::clone(&class.name),
+                count: lane.count(),
+                bytes: lane.bytes,
+                cost: lane.ahead.total(),
+                running: lane.running,
+                oldest: lane.oldest().map_or(Duration::ZERO, |entered| now.since(entered)),
+            })
+            .collect()
+    }
+
+    /// Takes a call in. `drain` is the cost that leaves in a second, of all classes; `None`: not
+    /// known, and then only the call's own time counts.
+    pub fn enter(&mut self, ask: &Ask, drain: Option<u64>, now: Moment) -> Entry {
+        let mut gone = self.expire(now);
+        let class = ask.class.min(self.lanes.len() - 1);
+        let ask = Ask { class, cost: ask.cost.max(1), ..*ask };
+        let shed = match self.too_late(&ask, drain, now).map_or_else(|| self.make_room(&ask), Err) {
+            Ok(shed) => shed,
+            Err(refusal) => return Entry { ticket: Err(refusal), gone },
+        };
+        for ticket in shed {
+            let name = Arc::clone(&self.rules.classes[class].name);
+            gone.extend(self.remove(ticket, now, |_| Left::Shed { arrived: name }));
+        }
+        self.tickets += 1;
+        let ticket = Ticket { class, number: self.tickets };
+        self.lanes[class].put(ticket.number, &ask, self.virtual_now, now);
+        Entry { ticket: Ok(ticket), gone }
+    }
+
+    /// Who goes now, with `free` seats. Ask again until nobody may.
+    pub fn next(&mut self, free: u32, now: Moment) -> Turn {
+        let gone = self.expire(now);
+        let call = self.choose(free).and_then(|class| {
+            let (_, number) = self.lanes[class].first()?;
+            let ticket = Ticket { class, number };
+            let lane = &mut self.lanes[class];
+            let waiting = lane.take(ticket)?;
+            let started = lane.charge(waiting.cost, self.rules.classes[class].share);
+            lane.running = lane.running.saturating_add(1);
+            self.virtual_now = self.virtual_now.max(started);
+            Some(Running { ticket, waited: now.since(waiting.entered), cost: waiting.cost })
+        });
+        Turn { call, gone }
+    }
+
+    /// A caller gave up: its place is free. `None`: it was not there any more.
+    pub fn leave(&mut self, ticket: Ticket, now: Moment) -> Option<Gone> {
+        self.remove(ticket, now, |_| Left::GaveUp)
+    }
+
+    /// A call is over. Its class is charged `took` instead of the estimate it entered with.
+    #[expect(clippy::needless_pass_by_value, reason = "given back once, by its type")]
+    pub fn done(&mut self, running: Running, took: u64) {
+        let Running { ticket, cost, waited: _ } = running;
+        let lane = &mut self.lanes[ticket.class];
+        lane.running = lane.running.saturating_sub(1);
+        lane.correct(cost, took, self.rules.classes[ticket.class].share);
+    }
+
+    /// The class that goes next: of those that wait and leave others their kept seats, the one that
+    /// is furthest behind.
+    fn choose(&self, free: u32) -> Option<usize> {
+        let missing =
+            |class: usize| self.rules.classes[class].kept.saturating_sub(self.lanes[class].running);
+        let all = (0..self.lanes.len()).map(missing).fold(0, u32::saturating_add);
+        (0..self.lanes.len())
+            .filter(|class| !self.lanes[*class].is_empty() && free > all - missing(*class))
+            .min_by_key(|class| self.lanes[*class].tag())
+    }
+
+    /// Removes all calls whose time is over.
+    fn expire(&mut self, now: Moment) -> Vec<Gone> {
+        let mut gone = Vec::new();
+        for class in 0..self.lanes.len() {
+            while let Some((start, number)) = self.lanes[class].first() {
+                if start >= now {
+                    break;
+                }
+                let expired = |waiting: &lane::Waiting| Left::Expired {
+                    left: now.until(waiting.deadline),
+                    needs: waiting.needs,
+                };
+                gone.extend(self.remove(Ticket { class, number }, now, expired));
+            }
+        }
+        gone
+    }
+
+    fn remove(
+        &mut self,
+        ticket: Ticket,
+        now: Moment,
+        left: impl FnOnce(&lane::Waiting) -> Left,
+    ) -> Option<Gone> {
+        let waiting = self.lanes.get_mut(ticket.class)?.take(ticket)?;
+        let class = Arc::clone(&self.rules.classes[ticket.class].name);
+        Some(Gone { ticket, class, waited: now.since(waiting.entered), left: left(&waiting) })
+    }
+
+    /// Why a call would come too late.
+    fn too_late(&self, ask: &Ask, drain: Option<u64>, now: Moment) -> Option<Refusal> {
+        let start = latest_start(ask.deadline, ask.needs);
+        let (left, needs) = (now.until(ask.deadline), ask.needs);
+        let mut wait = Duration::ZERO;
+        let mut ahead = 0;
+        // Nothing drains in no time: then a wait cannot be told, and a pause is likely to end.
+        if let Some(drain) = drain.filter(|drain| *drain > 0) {
+            ahead = self.lanes[ask.class].ahead.until(start, now);
+            wait = self.wait_for(ask.class, ahead, drain);
+        }
+        let late = now.plus(wait).plus(needs) > ask.deadline;
+        late.then_some(Refusal::TooLate { wait, ahead, needs, left })
+    }
+
+    /// How long a class takes to work off `ahead`, while every class that waits gets its share of
+    /// `drain` a second.
+    fn wait_for(&self, class: usize, ahead: u64, drain: u64) -> Duration {
+        let share = u128::from(self.rules.classes[class].share);
+        let others = self.rules.classes.iter().zip(&self.lanes).enumerate();
+        let shares: u128 = others
+            .filter(|(ix, (_, lane))| *ix == class || !lane.is_empty())
+            .map(|(_, (class, _))| u128::from(class.share))
+            .sum();
+        let nanos = (u128::from(ahead) * 1_000_000_000).saturating_mul(shares)
+            / (u128::from(drain) * share);
+        u64::try_from(nanos).map_or(Duration::MAX, Duration::from_nanos)
+    }
+
+    /// Who has to leave so that `ask` fits; nobody leaves unless that makes the room.
+    fn make_room(&self, ask: &Ask) -> Result<Vec<Ticket>, Refusal> {
+        if self.rules.count == 0 || ask.bytes > self.rules.bytes {
+            let (bytes, most) = (ask.bytes, self.rules.bytes);
+            return Err(Refusal::NeverFits { bytes, most, count: self.rules.count });
+        }
+        let mut room = Room::of(self, ask);
+        for class in (0..self.lanes.len()).rev() {
+            if room.fits() {
+                break;
+            }
+            if class == ask.class || (class < ask.class && !room.under_its_share) {
+                continue;
+            }
+            room.shed(class);
+        }
+        if room.fits() {
+            return Ok(room.shed);
+        }
+        let (count, bytes) = (self.count(), self.bytes());
+        let class = Arc::clone(&self.rules.classes[ask.class].name);
+        Err(Refusal::Full {
+            class,
+            count,
+            most: self.rules.count,
+            bytes,
+            most_bytes: self.rules.bytes,
+        })
+    }
+
+    /// Calls that are kept for a class.
+    fn kept_count(&self, class: usize) -> usize {
+        let share = u128::from(self.rules.classes[class].share);
+        let kept = self.rules.count as u128 * share / u128::from(self.shares);
+        usize::try_from(kept).unwrap_or(usize::MAX)
+    }
+
+    /// Bytes that are kept for a class.
+    fn kept_bytes(&self, class: usize) -> u64 {
+        let share = u128::from(self.rules.classes[class].share);
+        let kept = u128::from(self.rules.bytes) * share / u128::from(self.shares);
+        u64::try_from(kept).unwrap_or(u64::MAX)
+    }
+}
+
+/// The room there would be for a call.
+struct Room<'a> {
+    queue: &'a Queue,
+    /// Calls and bytes with the arrival, and without those that leave for it.
+    count: usize,
+    bytes: u64,
+    /// Whether the arrival takes no more than what is kept for its class.
+    under_its_share: bool,
+    shed: Vec<Ticket>,
+}
+
+impl<'a> Room<'a> {
+    fn of(queue: &'a Queue, ask: &Ask) -> Self {
+        let lane = &queue.lanes[ask.class];
+        let under_its_share = lane.count() < queue.kept_count(ask.class)
+            && lane.bytes.saturating_add(ask.bytes) <= queue.kept_bytes(ask.class);
+        Self {
+            queue,
+            count: queue.count() + 1,
+            bytes: queue.bytes().saturating_add(ask.bytes),
+            under_its_share,
+            shed: Vec::new(),
+        }
+    }
+
+    fn fits(&self) -> bool {
+        self.count <= self.queue.rules.count && self.bytes <= self.queue.rules.bytes
+    }
+
+    /// Sheds a class from its newest call on, until it is down to its share or the arrival fits.
+    fn shed(&mut self, class: usize) {
+        let lane = &self.queue.lanes[class];
+        let (mut count, mut bytes) = (lane.count(), lane.bytes);
+        let (kept_count, kept_bytes) = (self.queue.kept_count(class), self.queue.kept_bytes(class));
+        for (number, waiting) in lane.newest() {
+            let too_many = self.count > self.queue.rules.count;
+            let may_go = if too_many { count > kept_count } else { bytes > kept_bytes };
+            if self.fits() || !may_go || self.shed.len() >= MOST_SHED {
+                return;
+            }
+            count -= 1;
+            bytes = bytes.saturating_sub(waiting.bytes);
+            self.count -= 1;
+            self.bytes = self.bytes.saturating_sub(waiting.bytes);
+            self.shed.push(Ticket { class, number });
+        }
+    }
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, count, bytes, cost, running, oldest } = self;
+        write!(
+            f,
+            "{name}: {count} waiting ({bytes} bytes, cost {cost}), {running} running, the oldest \
+             for {}",
+            Secs(*oldest)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;
