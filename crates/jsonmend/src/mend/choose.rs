@@ -297,13 +297,25 @@ impl Stage<'_, '_> {
         let last = changes.partition_point(|change| change.start() < candidate.end()).max(first);
         let behind = changes.get(last..).unwrap_or_default();
         let beside = || changes.get(..first).unwrap_or_default().iter().chain(behind);
+        let text_of = |change: &Change| raw.get(change.start()..change.end()).unwrap_or_default();
         let is_list = behind.array_windows().any(|[one, two]| {
             one.kind == Kind::TrailingComma
-                && matches!(two.kind, Kind::ProseAfter | Kind::OtherCandidate | Kind::SameRootTwice)
+                && match two.kind {
+                    Kind::ProseAfter
+                    | Kind::OtherCandidate
+                    | Kind::SameRootTwice
+                    | Kind::ExtraCloser => true,
+                    Kind::Comment => text_of(two).contains(['"', '}', ']']),
+                    _ => false,
+                }
         });
         let is_cited = candidate.site.tier == Tier::Citation
             && beside().any(|c| matches!(c.kind, Kind::ProseBefore | Kind::ProseAfter));
+        // What stands before may have been the beginning of what the closer behind closes.
+        let is_inside = behind.iter().any(|change| change.kind == Kind::ExtraCloser)
+            && beside().any(|c| c.kind == Kind::ProseBefore && text_of(c).contains('"'));
         is_list
+            || is_inside
             || is_cited
             || beside()
                 .filter(|c| matches!(c.kind, Kind::ProseBefore | Kind::ProseAfter))

@@ -143,8 +143,19 @@ impl Parser<'_> {
         if reading.frames.last().is_some_and(|frame| frame.elided) {
             half.doubted(Doubt::Always);
         }
+        // Something else is odd right before it: too much to be sure.
+        let is_second = reading.last_change.is_some_and(|(kind, end)| match kind {
+            Kind::MissingComma | Kind::UnquotedKey => true,
+            // Behind a string in other quotes.
+            Kind::SingleQuotes => end == reading.value_end && reading.expect == Expect::Again,
+            _ => false,
+        });
+        if is_second {
+            half.doubted(Doubt::Always);
+        }
         let is_behind_bare = reading.last == Last::Bare && reading.expect == Expect::Again;
-        if is_array && (is_behind_bare || inside.contains(',')) {
+        let is_odd = inside.contains([',', '{', '}', '[', ']', '\'', '\\', '“', '”']);
+        if is_array && (is_behind_bare || is_odd) {
             half.doubted(Doubt::Always);
         }
         half.value_start = at;

@@ -51,6 +51,10 @@ impl Parser<'_> {
     /// Says whether what follows the root is unlike prose: half a string, or a closer without its
     /// opener. Closers right behind the root do not count: they are just too many.
     pub(crate) fn is_strange_rest(&self, at: usize) -> bool {
+        // A quote right behind the root: its text may go on.
+        if matches!(self.rest(at), [b'"' | 0xe2, ..]) && Quote::at(self.rest(at)).is_some() {
+            return true;
+        }
         let mut from = self.peek(at);
         while let Some(b'}' | b']' | b')' | b';' | b',') = self.byte(from) {
             from = self.peek(from + 1);

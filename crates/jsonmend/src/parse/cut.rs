@@ -125,6 +125,13 @@ impl Parser<'_> {
         true
     }
 
+    /// A key without quotes that the end of the text may have cut.
+    pub(super) fn cut_key(&self, mut reading: Reading, out: &mut Vec<Reading>) {
+        let member = reading.frames.last().map_or(reading.at, |frame| frame.member);
+        reading.cost += cost::UNQUOTED;
+        self.cut(reading, &Stump { from: member, tail: "", kind: Kind::TruncKey }, out);
+    }
+
     /// A bare word that the end of the text may have cut.
     pub(super) fn cut_bare(&self, mut reading: Reading, end: usize, out: &mut Vec<Reading>) {
         let word = self.slice(reading.at, end);

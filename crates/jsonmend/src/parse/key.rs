@@ -2,8 +2,9 @@
 
 use super::close::Close;
 use super::quote::Quote;
-use super::{Expect, Parser, Reading, Shape, cost};
+use super::{Doubt, Expect, Parser, Reading, Shape, cost};
 use crate::edit::Kind;
+use crate::policy::Status;
 
 impl Parser<'_> {
     /// At a first key, or at a key after a comma.
@@ -78,6 +79,10 @@ impl Parser<'_> {
             Some((Quote::Double | Quote::Single, width)) => width,
             _ => 0,
         };
+        if end == self.bytes.len() && self.status != Status::Stopped {
+            self.cut_key(reading, out);
+            return;
+        }
         let is_key = matches!(self.byte(self.peek(end + width)), Some(b':' | b'='))
             || self.fullwidth(self.peek(end + width)).is_some_and(|(mark, _)| mark == b':');
         if !is_key {
@@ -121,6 +126,10 @@ impl Parser<'_> {
             if close != Close::Clean || text.trim_end().ends_with(':') || text.contains('\n') {
                 reading.cost += cost::LOST_QUOTE;
             }
+        }
+        if text.contains('\n') {
+            // Keys have no lines.
+            reading.doubted(Doubt::Always);
         }
         if close != Close::Never {
             reading.close_string(self, width, out);

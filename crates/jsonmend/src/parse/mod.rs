@@ -222,8 +222,9 @@ pub(crate) struct Reading {
     pub(crate) last: Last,
     /// Whether the last value is a container in which a closer could be one too many.
     pub(crate) last_mergeable: bool,
-    /// Whether a container lost its closer, and a string its closing quote.
+    /// Whether a container lost its closer, one was too many, and a string lost its closing quote.
     pub(crate) lost_closer: bool,
+    pub(crate) extra_closer: bool,
     pub(crate) lost_quote: bool,
     /// Whether doubled quotes were seen: then they are this text's habit.
     pub(crate) doubles: bool,
@@ -271,6 +272,7 @@ impl Reading {
             last: Last::None,
             last_mergeable: false,
             lost_closer: false,
+            extra_closer: false,
             lost_quote: false,
             doubles: false,
             dropped_from: None,
@@ -415,7 +417,11 @@ impl<'r> Parser<'r> {
             self.inside(reading, out);
             return;
         }
+        let made = reading.changes.len();
         reading.at = self.skip(reading.at, &mut reading.changes);
+        if reading.changes.get(made..).is_some_and(|skipped| self.hides_text(skipped)) {
+            reading.doubted(Doubt::Always);
+        }
         if reading.at >= self.bytes.len() {
             self.end(reading, out);
             return;

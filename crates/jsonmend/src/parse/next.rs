@@ -72,6 +72,10 @@ impl Parser<'_> {
         if !is_next || (is_word && !has_line_end) {
             return false;
         }
+        if at == place && frame.is_object() && self.byte(at) != Some(b'"') {
+            // `"a, "b":`: one lost quote before explains it better than two losses.
+            reading.cost += 1;
+        }
         self.put_comma(reading, at);
         true
     }
@@ -81,15 +85,42 @@ impl Parser<'_> {
         let place = reading.value_end;
         let Some(frame) = reading.frames.last_mut() else { return };
         frame.member = place;
-        reading.expect = if frame.is_object() { Expect::Key } else { Expect::Again };
+        let is_object = frame.is_object();
+        reading.expect = if is_object { Expect::Key } else { Expect::Again };
         // `"" "` may be an empty string and another, or quotes in a text.
-        if reading.last == Last::String && reading.value_start + 2 == place {
+        let is_empty = reading.value_start + 2 == place;
+        if reading.last == Last::String && (is_empty || (!is_object && self.may_be_inside(at))) {
+            reading.doubted(Doubt::Always);
+        }
+        // A comma that went into the text before, whose quote was lost.
+        let is_behind_quote =
+            reading.last_change.is_some_and(|(kind, _)| kind == Kind::MissingCloseQuote);
+        if is_behind_quote && self.slice(0, place).ends_with(',') {
             reading.doubted(Doubt::Always);
         }
         let has_line_end = self.slice(place, at).contains('\n');
         reading.change(Kind::MissingComma, place, place, ",");
         reading.cost += if has_line_end { cost::LOST_COMMA_AT_LINE_END } else { cost::LOST_COMMA };
         reading.comma = place;
+    }
+
+    /// Says whether the quote at `at`, behind another string of an array without a comma, may be
+    /// one inside a text: nothing stands between the two, or what is quoted looks like no value.
+    fn may_be_inside(&self, at: usize) -> bool {
+        if Quote::at(self.rest(at)).is_none() {
+            return false;
+        }
+        let before = at.checked_sub(1).and_then(|before| self.byte(before));
+        matches!(before, Some(b'"' | b'\'')) || self.opens_oddly(at)
+    }
+
+    /// Says whether a string that would open at this quote is empty, or begins with a mark that no
+    /// text begins with.
+    pub(super) fn opens_oddly(&self, at: usize) -> bool {
+        let Some((_, width)) = Quote::at(self.rest(at)) else { return false };
+        let inside = self.rest(at + width);
+        Quote::at(inside).is_some()
+            || matches!(inside.first(), Some(b',' | b':' | b';' | b'}' | b']' | b')' | b'\\'))
     }
 
     /// `"a" + "b"`: one string.
@@ -141,8 +172,13 @@ impl Parser<'_> {
         self.pop(wrong, at + 1, out);
         // It closes nothing.
         let mut extra = reading;
+        if extra.last_change.is_some_and(|(kind, _)| kind == Kind::TrailingComma) {
+            // `,}` and nothing to close: something was there.
+            extra.doubted(Doubt::Always);
+        }
         extra.change(Kind::ExtraCloser, at, at + 1, "");
         extra.cost += cost::EXTRA_CLOSER;
+        extra.extra_closer = true;
         extra.at += 1;
         out.push(extra);
     }
@@ -260,12 +296,20 @@ impl Reading {
         let Some(frame) = self.frames.pop() else { return };
         let place = self.value_end;
         // A quote lost right before it: the mark between may be text.
-        let is_behind_quote =
-            self.last_change.is_some_and(|(kind, _)| kind == Kind::MissingCloseQuote);
+        let is_behind_quote = self.last_change.is_some_and(|(kind, end)| {
+            let is_quote = matches!(kind, Kind::MissingCloseQuote | Kind::MissingOpenQuote);
+            // Text without quotes may have gone on.
+            is_quote || (kind == Kind::UnquotedValue && end == place)
+        });
         if is_behind_quote {
             self.doubted(Doubt::Always);
         }
         self.lost_closer = true;
+        if self.extra_closer || self.lost_quote {
+            // One too many and one too few: likelier that one was wrong. And what was lost with
+            // a quote may be in the text.
+            self.cost += 1;
+        }
         self.change(Kind::MissingCloser, place, place, closer_text(frame));
         self.cost += cost::LOST_CLOSER;
         // If it could as well have stood elsewhere, the text does not say where.

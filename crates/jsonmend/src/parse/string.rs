@@ -217,12 +217,9 @@ impl Parser<'_> {
         open.inches |= is_inch;
         open.inner += 1;
         let between = self.slice(open.mark, at);
-        let count = |marks: [char; 2]| between.matches(marks).count();
-        let opened = i32::try_from(count(['{', '['])).unwrap_or(i32::MAX);
-        let closed = i32::try_from(count(['}', ']'])).unwrap_or(i32::MAX);
         // Only what is open before the first quote makes the quotes part of a sample of JSON.
         if open.inner == 1 || open.nested > 0 {
-            open.nested = open.nested.saturating_add(opened).saturating_sub(closed);
+            open.nested = open.nested.saturating_sub(closers_in(between));
         }
         // Nothing but structure between two quotes: more likely that is what it is.
         let is_gap = !between.is_empty() && between.trim().is_empty();
@@ -289,9 +286,9 @@ impl Parser<'_> {
             self.ends_value(&reading.frames, *place) == Close::Clean
                 && !self.slice(open.start, *place).trim().is_empty()
         });
-        // The first and the last two show as well as all whether there is one only.
-        if places.len() > 4 {
-            places.drain(2..places.len() - 2);
+        // The first and the last three show as well as all whether there is one only.
+        if places.len() > 6 {
+            places.drain(3..places.len() - 3);
         }
         // An empty string that lost one of its quotes.
         if open.start < at && self.ends_value(&reading.frames, open.start) == Close::Clean {
@@ -310,8 +307,8 @@ impl Parser<'_> {
         early.take_back(place);
         early.change(Kind::MissingCloseQuote, place, place, "\"");
         early.cost += cost::LOST_QUOTE;
-        // An empty text is no evidence, and a second lost quote is none of an accident.
-        if text.is_empty() || early.lost_quote {
+        // A text without a letter is no evidence, and a second lost quote is none of an accident.
+        if !text.contains(char::is_alphanumeric) || early.lost_quote {
             early.doubted(Doubt::Always);
         }
         early.lost_quote = true;
@@ -324,6 +321,13 @@ impl Parser<'_> {
         if self.byte(mark) == Some(b',')
             && matches!(self.byte(self.peek(mark + 1)), Some(b',' | b'}' | b']'))
         {
+            early.doubted(Doubt::Always);
+        }
+        // `"a, ""`, `"a, ","`: the next string may be a part of this one. And a text that ends with
+        // a quote has lost something else.
+        let is_within = self.byte(mark) == Some(b',') && self.opens_oddly(self.peek(mark + 1));
+        // So has one that closes what it did not open.
+        if is_within || text.ends_with(['"', '\'']) || closers_in(text) > 0 {
             early.doubted(Doubt::Always);
         }
         early.string_read(place);
@@ -345,7 +349,9 @@ impl Reading {
         if open.inner > 0 {
             let last = parser.slice(open.mark, at);
             let is_gap = !last.is_empty() && last.trim().is_empty();
-            if is_gap || is_structure(last) {
+            // A sample of JSON in a text closes what it opens.
+            let is_unbalanced = open.nested > 0 && open.nested != closers_in(last);
+            if is_gap || is_structure(last) || is_unbalanced {
                 self.doubted(Doubt::Always);
             }
         }
@@ -394,6 +400,12 @@ pub(super) fn settle(reading: &mut Reading, open: Open) {
     if open.inner % 2 == 1 && !open.inches && open.quote == Quote::Double {
         reading.cost += 1;
     }
+}
+
+/// Closers in a text less its openers.
+fn closers_in(text: &str) -> i32 {
+    let count = |marks: [char; 2]| i32::try_from(text.matches(marks).count()).unwrap_or(i32::MAX);
+    count(['}', ']']).saturating_sub(count(['{', '[']))
 }
 
 /// Says whether the text is marks, numbers and literals only, with a mark among them.

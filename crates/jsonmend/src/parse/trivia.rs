@@ -25,6 +25,20 @@ impl Parser<'_> {
         }
     }
 
+    /// Says whether a line comment ends with a quote that it does not open: it may be a text that
+    /// begins like a comment and lost its opening quote. Or it has swallowed the end of the document.
+    pub(super) fn hides_text(&self, skipped: &[Change]) -> bool {
+        skipped.iter().filter(|change| change.kind == Kind::Comment).any(|change| {
+            let text = self.slice(change.start(), change.end());
+            let text = text.trim_end_matches([',', ' ', '\t']);
+            let quotes = memchr::memchr_iter(b'"', text.as_bytes()).count();
+            let escaped = memchr::memmem::find_iter(text.as_bytes(), b"\\\"").count();
+            let is_last = change.end() == self.bytes.len() && text.contains(['"', ']', '}']);
+            let is_half = text.ends_with('"') && quotes.saturating_sub(escaped) % 2 == 1;
+            !text.starts_with("/*") && (is_last || is_half)
+        })
+    }
+
     /// As [`Parser::skip`], without a trace.
     #[inline]
     pub(super) fn peek(&self, at: usize) -> usize {

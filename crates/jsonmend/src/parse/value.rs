@@ -20,7 +20,7 @@ impl Parser<'_> {
                 // An element may have stood there.
                 reading.change(Kind::ElidedItem, at, at + 1, "");
                 reading.elide();
-                if self.byte(at + 1) == Some(b'/') {
+                if self.byte(at + 1) == Some(b'/') || self.opens_oddly(self.peek(at + 1)) {
                     // A comment right there may be the text that was lost.
                     reading.doubted(Doubt::Always);
                 }
@@ -112,6 +112,10 @@ impl Parser<'_> {
                 doubled.open_string(at, Quote::Doubled);
                 out.push(doubled);
             }
+        }
+        // `””`: two closing marks are an empty string only to somebody who wants one.
+        if let [0xe2, 0x80, 0x9d | 0x99, 0xe2, 0x80, 0x98..=0x9f, ..] = self.rest(at) {
+            reading.doubted(Doubt::Always);
         }
         reading.open_string(at, quote);
         out.push(reading);

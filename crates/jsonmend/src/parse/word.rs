@@ -163,7 +163,11 @@ fn is_text(word: &str) -> bool {
     let first = word.chars().next();
     let starts = first.is_some_and(|first| first.is_alphanumeric() || "-+._$€£%@".contains(first));
     let has_letter = word.chars().any(char::is_alphanumeric);
-    let is_odd = |letter: char| matches!(letter, '\\' | '(' | ')' | '=' | '<' | '>' | '…' | '|');
+    let is_link = word.contains("://");
+    let is_odd = |letter: char| match letter {
+        '=' => !is_link,
+        _ => matches!(letter, '\\' | '(' | ')' | '<' | '>' | '…' | '|'),
+    };
     starts
         && has_letter
         && !word.starts_with("...")

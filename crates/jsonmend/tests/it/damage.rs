@@ -240,7 +240,10 @@ fn judge(kind: &str, rate: &mut Rate, outcome: &Outcome, raw: &str, original: &V
     let value = document.root(raw).unwrap().to_value();
     let is_partial = matches!(outcome, Outcome::Partial(_));
     // White space next to a quote that was lost is lost with it.
-    if value == *original || (kind.contains("quote") && trimmed(&value) == trimmed(original)) {
+    let is_original = value == *original
+        || (kind.contains("quote") && trimmed(&value) == trimmed(original))
+        || is_an_original(kind, raw, &value);
+    if is_original {
         rate.original += 1;
     } else if is_partial && is_part_of(&value, original) {
         rate.partial += 1;
@@ -251,13 +254,28 @@ fn judge(kind: &str, rate: &mut Rate, outcome: &Outcome, raw: &str, original: &V
     true
 }
 
-#[test]
-fn one_damage_gives_the_original_or_a_refusal() {
-    let cases = std::env::var("JSONMEND_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300);
-    let seed = std::env::var("JSONMEND_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(7_u8);
+/// Says whether the value, written in the same notation, is just this reply but for white space: a
+/// list of Python's has another original only for somebody who knows that a quote in a text was
+/// not escaped.
+fn is_an_original(kind: &str, raw: &str, value: &Value) -> bool {
+    let dense = |text: &str| text.replace([' ', '\n'], "");
+    ["single quotes, none escaped", "smart quotes"].contains(&kind)
+        && dense(&rewritten(kind, &crate::generate::compact(value))) == dense(raw)
+}
+
+/// A value that is neither the original nor a part of it.
+struct Third {
+    kind: &'static str,
+    seed: u8,
+    raw: String,
+    value: Value,
+    original: Value,
+    kinds: Vec<jsonmend::Kind>,
+}
+
+fn damage_all(seed: u8, cases: usize, rates: &mut BTreeMap<&str, Rate>) -> Vec<Third> {
     let rng = TestRng::from_seed(proptest::test_runner::RngAlgorithm::ChaCha, &[seed; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
-    let mut rates: BTreeMap<&str, Rate> = BTreeMap::new();
     let mut thirds = Vec::new();
     for number in 0..cases {
         let tree = json().new_tree(&mut runner).unwrap().current();
@@ -270,19 +288,29 @@ fn one_damage_gives_the_original_or_a_refusal() {
             for (raw, original) in damaged(kind, &text) {
                 let tree =
                     original.map_or(tree.clone(), |text| serde_json::from_str(&text).unwrap());
-                if raw == text || serde_json::from_str::<Value>(&raw).is_ok() {
+                // Three quotes in a row are a notation of their own.
+                let is_triple = kind.starts_with("inner") && raw.contains("\"\"\"");
+                if raw == text || is_triple || serde_json::from_str::<Value>(&raw).is_ok() {
                     continue;
                 }
                 let status = if kind == "cut" { Status::Cut } else { Status::Stopped };
                 let outcome = Mender::new(Policy::standard()).mend(&raw, status);
-                if !judge(kind, rates.entry(kind).or_default(), &outcome, &raw, &tree) {
-                    let value = outcome.document().unwrap().root(&raw).unwrap().to_value();
-                    let kinds: Vec<_> = outcome.document().unwrap().kinds().collect();
-                    thirds.push((kind, raw.clone(), value, tree.clone(), kinds));
+                if judge(kind, rates.entry(kind).or_default(), &outcome, &raw, &tree) {
+                    continue;
                 }
+                let document = outcome.document().unwrap();
+                let value = document.root(&raw).unwrap().to_value();
+                let kinds = document.kinds().collect();
+                thirds.push(Third { kind, seed, raw, value, original: tree, kinds });
             }
         }
     }
+    thirds
+}
+
+fn never_a_third_value(seeds: std::ops::RangeInclusive<u8>, cases: usize) {
+    let mut rates: BTreeMap<&str, Rate> = BTreeMap::new();
+    let thirds: Vec<Third> = seeds.flat_map(|seed| damage_all(seed, cases, &mut rates)).collect();
     println!("{:<28} {:>8} {:>8} {:>8} {:>6}", "damage", "original", "partial", "refused", "third");
     for (kind, rate) in &rates {
         println!(
@@ -290,8 +318,22 @@ fn one_damage_gives_the_original_or_a_refusal() {
             rate.original, rate.partial, rate.refused, rate.third
         );
     }
-    for (kind, raw, value, tree, kinds) in thirds.iter().take(40) {
-        println!("{kind}: {raw}\n   gave {value} {kinds:?}\n   was  {tree}");
+    for Third { kind, seed, raw, value, original, kinds } in thirds.iter().take(40) {
+        println!("seed {seed}, {kind}: {raw}\n   gave {value} {kinds:?}\n   was  {original}");
     }
     assert!(thirds.is_empty(), "{} third values", thirds.len());
+}
+
+#[test]
+fn one_damage_gives_the_original_or_a_refusal() {
+    never_a_third_value(1..=6, 60);
+}
+
+#[test]
+#[ignore = "a million damages: run it in release"]
+fn one_damage_gives_the_original_or_a_refusal_a_million_times() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse::<u8>().ok());
+    // Another first seed tries what nobody has tried.
+    let first = number("JSONMEND_SEED").unwrap_or(1);
+    never_a_third_value(first..=first.saturating_add(23), 1500);
 }

@@ -12,6 +12,7 @@
 mod corpus;
 mod damage;
 mod generate;
+mod kinds;
 mod policy;
 mod property;
 mod schema;
