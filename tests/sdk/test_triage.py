@@ -15,10 +15,7 @@ ALL = MAX_ATTEMPTS - 1
 
 # Behaviour of the mock: calls when it stands alone, and the code of the failure then.
 DAMAGED = {
-    "prose-around": (ASKED_AGAIN, "reply_not_json"),
     "two-objects": (ASKED_AGAIN, "reply_not_json"),
-    "unclosed": (ASKED_AGAIN, "reply_not_json"),
-    "think-tags": (ASKED_AGAIN, "reply_not_json"),
     "quiet-refusal": (ASKED_AGAIN, "reply_not_json"),
     "wrong-schema": (ASKED_AGAIN, "reply_schema_error"),
     "wrong-type": (ASKED_AGAIN, "reply_schema_error"),
@@ -37,8 +34,17 @@ DAMAGED = {
 }
 # A refusal is a decision and not a breakdown: no laxer model is sought for it.
 REFUSED = ["refusal", "content-filter"]
-# These end well by themselves: the fence is taken off, the second ask is right.
-MENDED = {"healthy": 1, "fenced": 1, "right-on-second": 2, "right-after+k=2": 3, "wrong-category": 1}
+# These end well by themselves: the damage has one reading, the second ask is right.
+MENDED = {
+    "healthy": 1,
+    "fenced": 1,
+    "prose-around": 1,
+    "unclosed": 1,
+    "think-tags": 1,
+    "right-on-second": 2,
+    "right-after+k=2": 3,
+    "wrong-category": 1,
+}
 
 
 def ask(client, ticket):

@@ -83,3 +83,6 @@ fn is_listed(node: Node<'_>, spot: &Spot) -> bool {
         _ => *member == value,
     })
 }
+
+#[cfg(test)]
+mod tests;
