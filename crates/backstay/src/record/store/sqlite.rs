@@ -461,6 +461,23 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_an_older_version_gets_its_new_columns_and_keeps_its_rows() {
+        let path = place("older.sqlite");
+        drop(Writer::open(&path).unwrap());
+        let older = Connection::open(&path).unwrap();
+        older.execute_batch("ALTER TABLE calls DROP COLUMN edits").unwrap();
+        drop(older);
+        let writer = Writer::open(&path).unwrap();
+        assert!(writer.put(&Row { edits: "fence=1".into(), ..row("a") }));
+        assert_eq!(writer.find("a").unwrap().unwrap().edits, "fence=1");
+        drop(writer);
+        let older = Connection::open(&path).unwrap();
+        older.execute_batch("ALTER TABLE calls DROP COLUMN edits").unwrap();
+        assert_eq!(newest(&path, 1).unwrap()[0].edits, "", "read before anything adds it");
+        let _ = std::fs::remove_file(&path);
+    }
+
+    #[test]
     fn a_file_that_is_no_database_is_refused_with_its_name() {
         let path = place("text.sqlite");
         std::fs::write(&path, "this is not a database, and long enough to be sure").unwrap();
