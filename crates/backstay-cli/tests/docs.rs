@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use backstay::contract::lint::{ChangeKind, Lint};
 use backstay::fault::CallError;
@@ -322,6 +323,107 @@ fn anchors(page: &str) -> BTreeSet<String> {
         .collect()
 }
 
+/// What stands around a part of a config on a page: who is asked.
+const AROUND: &str = r#"
+[providers.openai]
+dialect = "openai_chat"
+base_url = "https://api.openai.com/v1"
+api_keys = [{ env = "OPENAI_API_KEY" }]
+[models.main]
+provider = "openai"
+model = "gpt-x-2026-01-15"
+input_price = 2
+output_price = 8
+"#;
+
+/// An empty folder for one test.
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("backstay-docs-{}-{name}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn every_config_on_a_page_passes_check_without_a_warning() {
+    let folder = folder("configs");
+    fs::write(folder.join("triage.schema.json"), text("examples/triage/triage.schema.json"))
+        .unwrap();
+    let mut count = 0;
+    for page in files(&root(), ".md") {
+        for snippet in fenced(&fs::read_to_string(&page).unwrap(), "toml") {
+            count += 1;
+            let around = if snippet.contains("[models.") { "" } else { AROUND };
+            fs::write(folder.join("backstay.toml"), format!("{snippet}\n{around}")).unwrap();
+            let output = Command::new(env!("CARGO_BIN_EXE_backstay"))
+                // What providers do not enforce is the schema's matter, and told on its own page.
+                .args(["check", "--strict", "--allow", "schema-keyword-dropped"])
+                .current_dir(&folder)
+                .envs(["OPENAI_API_KEY", "ANTHROPIC_API_KEY"].map(|name| (name, "a key")))
+                .env("APP_KEY", "a key of some length")
+                .output()
+                .unwrap();
+            let told = String::from_utf8_lossy(&output.stdout);
+            assert_eq!(output.status.code(), Some(0), "{}: {told}\n{snippet}", page.display());
+        }
+    }
+    fs::remove_dir_all(&folder).unwrap();
+    assert!(count >= 2, "only {count} were found");
+}
+
+#[test]
+#[cfg(unix)]
+fn every_session_on_a_page_prints_what_the_page_says() {
+    let binary = Path::new(env!("CARGO_BIN_EXE_backstay")).parent().unwrap();
+    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
+    let folder = folder("sessions");
+    let mut count = 0;
+    for page in files(&root(), ".md") {
+        let page_text = fs::read_to_string(&page).unwrap();
+        for block in fenced(&page_text, "sh").filter(|block| block.starts_with("$ ")) {
+            count += 1;
+            let (commands, expected) = session(block);
+            let output = Command::new("sh")
+                .args(["-c", &commands])
+                .current_dir(&folder)
+                .env("PATH", &path)
+                .output()
+                .unwrap();
+            let printed = String::from_utf8_lossy(&output.stdout);
+            assert_eq!(printed, expected, "{}: {commands}", page.display());
+        }
+    }
+    fs::remove_dir_all(&folder).unwrap();
+    assert!(count >= 2, "only {count} were found");
+}
+
+/// What is typed in a session, and what it prints: a command goes to the end of its line, or of its
+/// here-document.
+fn session(block: &str) -> (String, String) {
+    let (mut typed, mut printed) = (String::new(), String::new());
+    let mut open: Option<String> = None;
+    for line in block.lines() {
+        let command = line.strip_prefix("$ ").filter(|_| open.is_none());
+        let into = if open.is_some() || command.is_some() { &mut typed } else { &mut printed };
+        into.push_str(command.unwrap_or(line));
+        into.push('\n');
+        let begun = command.and_then(|command| command.split_once("<<'")?.1.split('\'').next());
+        match begun {
+            Some(end) => open = Some(end.to_owned()),
+            None if open.as_deref() == Some(line) => open = None,
+            None => {}
+        }
+    }
+    (typed, printed)
+}
+
+/// The text inside the fences of a page that are marked with `language`.
+fn fenced<'p>(page: &'p str, language: &str) -> impl Iterator<Item = &'p str> {
+    let opening = format!("\n```{language}\n");
+    let starts: Vec<usize> =
+        page.match_indices(&opening).map(|(at, _)| at + opening.len()).collect();
+    starts.into_iter().filter_map(|at| page.get(at..)?.split("\n```").next())
+}
+
 #[test]
 fn the_scans_see_what_they_should() {
     let page =
@@ -331,6 +433,10 @@ fn the_scans_see_what_they_should() {
     let names: Vec<String> =
         headers_in("\"x-backstay-one\" `x-backstay-` x-backstay-two: 1").collect();
     assert_eq!(names, ["x-backstay-one", "x-backstay-two"]);
+    let blocks: Vec<&str> = fenced("a\n```sh\n$ x\n1\n```\n```toml\nb\n```\n", "sh").collect();
+    assert_eq!(blocks, ["$ x\n1"]);
+    let typed = session("$ a <<'E'\n$ not a prompt\nE\nout\n$ b\nmore");
+    assert_eq!(typed, ("a <<'E'\n$ not a prompt\nE\nb\n".into(), "out\nmore\n".into()));
     let table = "| name |\n|---|\n| `a` | 1 |\n| [`b`](#b) | 2 |\n";
     assert_eq!(rows(table).keys().collect::<Vec<_>>(), ["a", "b"]);
 }

@@ -34,6 +34,21 @@ fn triage() -> String {
     here.join("../../examples/triage/triage.schema.json").display().to_string()
 }
 
+/// A file that goes when the test ends.
+struct Temporary(String);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn temporary(name: &str, text: &str) -> Temporary {
+    let path = std::env::temp_dir().join(format!("backstay-mend-{}-{name}", std::process::id()));
+    std::fs::write(&path, text).unwrap();
+    Temporary(path.display().to_string())
+}
+
 #[test]
 fn the_exit_code_says_what_came_of_the_reply() {
     for (arguments, input, code) in [
@@ -110,6 +125,45 @@ fn a_value_off_the_schema_is_rejected_with_where_and_why() {
         report["errors"].as_array().unwrap().iter().map(|error| &error["path"]).collect();
     assert_eq!(paths, ["/category", "/priority"]);
     assert!(!report["edits"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_schema_decides_between_readings_and_supplies_nothing() {
+    let schema = temporary(
+        "parcel.json",
+        r#"{
+            "type": "object",
+            "properties": {
+                "sku": {"type": "string"},
+                "count": {"type": "integer"},
+                "routes": {"type": "array", "items": {"enum": ["north", "sou\"th", "east"]}}
+            },
+            "required": ["sku"],
+            "additionalProperties": false
+        }"#,
+    );
+    for (input, value) in [
+        // Digits that are no number: text, where the schema wants text.
+        (r#"{"sku": 007, "count": 2}"#, r#"{"sku": "007", "count": 2}"#),
+        // A stray quote or a missing comma: only one gives members of the enum.
+        (
+            r#"{"sku": "A", "routes": ["north", "sou"th", "east"]}"#,
+            r#"{"sku": "A", "routes": ["north", "sou\"th", "east"]}"#,
+        ),
+        // Two documents: only one has the keys.
+        (r#"Draft: {"sku": "A", "count": "two"} Final: {"sku": "A"}"#, r#"{"sku": "A"}"#),
+    ] {
+        assert_eq!(mend(&[], input.as_bytes()).0, 3, "{input} is ambiguous by itself");
+        let (code, out, err) = mend(&["--schema", &schema.0], input.as_bytes());
+        assert_eq!((code, out.as_str()), (0, format!("{value}\n").as_str()), "{err}");
+        assert!(!err.is_empty(), "the edit is named");
+    }
+    // Both readings fit, or none: the schema has nothing to say, and nothing is guessed.
+    let both = r#"{"sku": "A", "count": 1} {"sku": "B", "count": 2}"#;
+    assert_eq!(mend(&["--schema", &schema.0], both.as_bytes()).0, 3);
+    assert_eq!(mend(&["--schema", &schema.0], br#"{"sku": "A", "count": 007}"#).0, 3);
+    let (code, out, _) = mend(&["--schema", &schema.0], br#"{"count": 7,}"#);
+    assert_eq!((code, out.as_str()), (4, ""), "a key that is missing is not put in");
 }
 
 #[test]

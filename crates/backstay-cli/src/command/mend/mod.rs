@@ -58,7 +58,7 @@ pub(crate) struct Mend {
     /// The reply; without one, or with `-`, standard input. At most 16 MiB
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// A JSON Schema that the value must fit
+    /// A JSON Schema that the value must fit; where a reply has two readings, it decides
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
     /// What is accepted
@@ -163,9 +163,13 @@ fn judged(mend: &Mend) -> Result<(String, Judged), Unread> {
     Ok((raw, judged))
 }
 
-/// What comes of a reply: jsonmend's word, then the schema's.
+/// What comes of a reply: jsonmend's word, for which the schema chooses among readings, then the
+/// schema's on the value.
 fn judge(raw: &str, policy: Policy, status: Status, schema: Option<&Schema>) -> Judged {
-    let outcome = Mender::new(policy).mend(raw, status);
+    let outcome = match schema {
+        Some(schema) => Mender::guided(policy, schema.outline()).mend(raw, status),
+        None => Mender::new(policy).mend(raw, status),
+    };
     let root = outcome.document().and_then(|document| document.root(raw));
     let misfits = match (schema, root) {
         (Some(schema), Some(root)) => report::misfits(schema, root),
