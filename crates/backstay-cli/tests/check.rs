@@ -145,6 +145,37 @@ fn what_a_target_does_not_enforce_is_told_of() {
 }
 
 #[test]
+fn the_subset_that_the_config_names_counts_and_not_what_the_dialect_would_have() {
+    let folder = Folder::new("subset");
+    folder.write("loose.json", &LOOSE.replace("\"string\"", "\"string\", \"maxLength\": 9"));
+    let told = |config: &str| {
+        folder.write("backstay.toml", config);
+        let (code, out) = folder.check(&[]);
+        assert_eq!(code, 0, "{out}");
+        let lines = out.lines().filter(|line| line.contains("does not enforce"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let expected =
+        |name: &str| vec![format!("warning: route `one`: `{name}` does not enforce `maxLength`")];
+    let model = |name: &str| {
+        let named = format!("model = \"small-2026-01-15\"\nschema_subset = \"{name}\"");
+        CONFIG.replace("model = \"small-2026-01-15\"", &named)
+    };
+    let provider = |config: &str, name: &str| {
+        let named = format!("[providers.here]\nschema_subset = \"{name}\"");
+        config.replace("[providers.here]", &named)
+    };
+    assert_eq!(told(CONFIG), Vec::<String>::new(), "an unknown host takes schemas as they are");
+    assert_eq!(told(&provider(CONFIG, "anthropic")), expected("anthropic"));
+    assert_eq!(told(&model("openai_strict")), expected("openai_strict"));
+    assert_eq!(told(&provider(&model("openai_strict"), "anthropic")), expected("openai_strict"));
+    assert_eq!(told(&provider(&model("none"), "anthropic")), Vec::<String>::new());
+    let unasked =
+        model("anthropic").replace("schema_subset", "structured = \"none\"\nschema_subset");
+    assert_eq!(told(&unasked), Vec::<String>::new(), "it is not sent a schema at all");
+}
+
+#[test]
 fn two_versions_are_compared_and_breaking_ends_with_1() {
     let folder = Folder::new("against");
     folder.write("old.json", LOOSE);
@@ -199,4 +230,28 @@ fn the_example_has_nothing_to_warn_of() {
     folder.write("triage.json", &std::fs::read_to_string(schema).unwrap());
     let (code, out) = folder.check(&["--schema", "triage.json", "--cap", "300", "--strict"]);
     assert_eq!((code, out.as_str()), (0, "fine\n"));
+}
+
+#[test]
+fn the_config_of_the_example_draws_the_one_warning_that_it_explains() {
+    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/triage/backstay.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let check = |more: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_backstay"))
+            .args(["check", "--strict", "-c"])
+            .arg(&config)
+            .args(more)
+            .env("OPENAI_API_KEY", "a key")
+            .env("ANTHROPIC_API_KEY", "a key")
+            .output()
+            .unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, out) = check(&[]);
+    let is_other =
+        |line: &&str| line.starts_with("warning: ") && !line.contains("does not enforce");
+    assert_eq!((code, out.lines().find(is_other)), (1, None), "{out}");
+    assert!(text.contains("schema-keyword-dropped"), "the config says why the warning stands");
+    let (code, out) = check(&["--allow", "schema-keyword-dropped"]);
+    assert_eq!((code, out.lines().last()), (0, Some("fine")), "{out}");
 }

@@ -102,7 +102,7 @@ impl Lint {
             Self::CapTooLow => "a legitimate reply is cut off, and asking again cuts it again",
             Self::NoLongest => "no cap is enough for every reply, and a cut reply is of no use",
             Self::KeywordDropped => {
-                "the reply is still checked, so a breach costs a re-ask instead of being ruled out"
+                "the model is told in words and the reply is checked, so a breach costs a re-ask instead of being ruled out"
             }
         }
     }
@@ -121,7 +121,7 @@ impl Lint {
                 "set `maxLength` and `maxItems`; they are checked here if a provider drops them"
             }
             Self::KeywordDropped => {
-                "say it in the `description` too, or do without it; where a re-ask is cheap, allow this"
+                "say it in keywords that are enforced, such as an `enum`, or do without it; where a re-ask is cheap, allow this"
             }
         }
     }
