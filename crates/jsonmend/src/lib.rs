@@ -68,6 +68,11 @@
 //! No recursion over the text, a limit for everything ([`Limits`]), time linear in the text, no
 //! `unsafe`, and no panic for any input.
 
+/// The examples of the README, which run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 #[cfg(feature = "serde")]
 mod de;
 mod draft;

@@ -83,7 +83,8 @@ impl Parser<'_> {
         if made > 256 {
             let rest = self.bytes.len().saturating_sub(read);
             let likely = (made * rest / read).min(rest).min(self.policy.limits.edits);
-            reading.changes.reserve_exact(likely + 64);
+            // At least by half, for a text that comes in pieces.
+            reading.changes.reserve_exact(likely.max(made / 2));
         }
     }
 
