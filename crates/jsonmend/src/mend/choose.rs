@@ -118,6 +118,7 @@ impl Stage<'_, '_> {
     fn among_readings(&self, candidate: &Candidate, others: (&[&Candidate], Kind)) -> Outcome {
         let raw = self.parser.raw;
         let mut made = Vec::new();
+        let mut twice = Vec::new();
         for ended in &candidate.readings {
             let changes = self.changes(candidate, ended, others);
             match make(self.mender, raw, (changes, &self.parser.long.borrow()), least(ended)) {
@@ -128,11 +129,14 @@ impl Stage<'_, '_> {
                 Made::Refused(refusal) if made.is_empty() => {
                     return Outcome::Rejected(refusal);
                 }
+                // A laxer policy would make a document of it.
+                Made::DuplicateKey(document) => twice.push(document),
                 // A rival that is no document is no rival.
-                Made::DuplicateKey(_) | Made::Refused(_) => {}
+                Made::Refused(_) => {}
             }
         }
         if let Some(guide) = self.mender.guide {
+            twice.clear();
             let misfit = |document: &Document| {
                 document.root(raw).map_or(100, |root| misfits(guide, root, document.class))
             };
@@ -151,7 +155,7 @@ impl Stage<'_, '_> {
             (Some(one), Some(two)) => !one.same(two),
             _ => true,
         };
-        let is_alone = made.iter().all(|(document, _)| !is_other(document));
+        let is_alone = twice.is_empty() && made.iter().all(|(document, _)| !is_other(document));
         if is_alone && ended.doubt == Doubt::None && !candidate.crowded {
             let (winner, _) = made.swap_remove(0);
             return judge_by_policy(self.mender, winner);
