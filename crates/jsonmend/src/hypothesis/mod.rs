@@ -13,7 +13,7 @@
 mod trail;
 
 use crate::draft::Draft;
-use crate::edit::Change;
+use crate::edit::{Change, Kind};
 use crate::parse::{Doubt, Parser, Reading, Rival, cost};
 use trail::Trail;
 
@@ -286,7 +286,11 @@ impl Beam {
 fn ended(reading: &Reading, mut changes: Vec<Change>, doubt: Doubt) -> Option<Ended> {
     if let Some(from) = reading.dropped_from {
         let last = changes.pop();
-        changes.retain(|change| change.end() <= from);
+        // A comma that was put before what is dropped goes with it.
+        let is_kept = |change: &Change| {
+            change.end() <= from && (change.kind != Kind::MissingComma || change.start() < from)
+        };
+        changes.retain(is_kept);
         changes.extend(last);
     }
     let is_in_order =

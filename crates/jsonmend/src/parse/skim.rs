@@ -148,7 +148,13 @@ impl Parser<'_> {
             Expect::Element => at,
             _ => reading.frames.last().map_or(at, |frame| frame.member),
         };
-        let went = match byte {
+        // Before the value is read: what follows it may be read with it.
+        if byte != b']'
+            && let Some(frame) = reading.frames.last_mut()
+        {
+            frame.member = member;
+        }
+        match byte {
             b'"' | b'\'' => self.skim_quote(reading, byte, draft),
             b'-' | b'0'..=b'9' => match number::end(self.bytes, at) {
                 Some(end) => self.skim_word(reading, end, (Tag::Number, None), draft),
@@ -159,16 +165,7 @@ impl Parser<'_> {
             b']' => skim_end_of_array(self, reading, draft),
             b't' | b'f' | b'n' | b'T' | b'F' | b'N' => self.skim_literal(reading, draft),
             _ => false,
-        };
-        if went
-            && byte != b'{'
-            && byte != b'['
-            && byte != b']'
-            && let Some(frame) = reading.frames.last_mut()
-        {
-            frame.member = member;
         }
-        went
     }
 
     /// At a quote that opens a value and may not be a doubled or tripled one.
