@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(places.limit(&TEN), Some(8));
         places.note(Sign::Strained, SECOND, &TEN, at(1000));
         assert_eq!(places.limit(&TEN), Some(6), "6.4");
-        let rounds = (0..).take_while(|_| {
+        let rounds = (0..100).take_while(|_| {
             places.note(Sign::Clean, SECOND, &TEN, at(1000));
             places.limit(&TEN) < Some(10)
         });
@@ -402,6 +402,7 @@ mod tests {
             (full.name(), full.to_string().as_str()),
             ("full_too_large", "a body of 1001 bytes is over the 1000 of all calls together")
         );
+        assert!(Places::new().take(1000, &bounds).is_ok(), "all of it, in an idle target");
         assert!(places.take(u64::MAX, &Bounds::default()).is_ok());
     }
 

@@ -89,7 +89,7 @@ fn a_caller_that_retries_itself_is_not_multiplied() {
                 budget.end(grant, Made::Sent, &limits);
             }
         }
-        budget.leave(visit);
+        budget.leave(visit, at(0));
     }
     assert_eq!(sent, 6, "2 retries of ours for the first, then the caller's own 3: not 12");
 }
@@ -113,7 +113,7 @@ fn fifty_models_one_at_a_time_get_their_retries() {
                 let grant = budget.ask(Kind::Retry, &visit, &limits, now).unwrap();
                 budget.end(grant, Made::Sent, &limits);
             }
-            budget.leave(visit);
+            budget.leave(visit, now);
         }
     }
 }

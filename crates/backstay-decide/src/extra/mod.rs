@@ -11,9 +11,12 @@
 //! ```
 //!
 //! * The floor is a minimum and not an addition: what calls earn in the same time counts towards it.
-//! * A call that is alone at the target is never starved: its retries are free, since one call at a
-//!   time cannot multiply the load beyond its own attempts. Hedges have no such right.
-//! * A fallback that arrives earns nothing here and pays nothing here: it needs [`headroom`].
+//! * Where calls come one at a time, none is starved: the retries of a call are free if no two calls
+//!   were at the target together in the last [`ALONE`]. One caller in a row cannot multiply a load
+//!   beyond its own attempts; many callers meet, even where each call is short. Hedges have no such
+//!   right.
+//! * A call that falls back on the target arrives like any other: that it may come is a question of
+//!   [`headroom`], and not of this budget.
 //! * Extra attempts in flight are bounded besides: a few, or a share of the calls under way.
 
 use std::fmt;
@@ -26,6 +29,9 @@ pub mod headroom;
 /// Thousandths in one extra attempt: the unit in which balances are kept, so that no ratio is
 /// rounded away.
 const WHOLE: u64 = 1000;
+
+/// How long no two calls may have been at a target together for the retries of a call to be free.
+pub const ALONE: Duration = Duration::from_secs(10);
 
 /// What extra attempts cost and earn at one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,10 +73,8 @@ impl Limits {
 /// What an arriving call is to the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// A call's first attempt: it earns.
+    /// A call's first attempt here, the one that falls back on this target included: it earns.
     First,
-    /// A call that comes from another target: it neither earns nor pays.
-    Fallback,
     /// A call that a layer above us repeats, so many times by now; at least 1. It pays for itself,
     /// and gets no retries of ours at this target: two retriers multiply.
     Repeated(u32),
@@ -136,13 +140,15 @@ pub struct Budget {
     calls: u32,
     /// Extra attempts in flight.
     extra: u32,
+    /// When two calls were last at the target together.
+    together: Option<Moment>,
 }
 
 impl Budget {
     /// A budget with its start balance.
     pub fn new(limits: &Limits, now: Moment) -> Self {
         let balance = (u64::from(limits.start) * WHOLE).min(limits.cap());
-        Self { balance, paid_until: now, calls: 0, extra: 0 }
+        Self { balance, paid_until: now, calls: 0, extra: 0, together: None }
     }
 
     /// Whole extra attempts and thousandths that the balance holds at `now`.
@@ -157,18 +163,19 @@ impl Budget {
         self.pay_floor(limits, now);
         match arrival {
             Arrival::First => self.earn(limits, now),
-            Arrival::Fallback => {}
             // The balance stops at nothing: a stranger's retries are not a debt of all others.
             Arrival::Repeated(_) => self.balance = self.balance.saturating_sub(WHOLE),
         }
         self.calls = self.calls.saturating_add(1);
+        self.note_company(now);
         Visit { arrival }
     }
 
     /// Takes note that a call is done with the target.
     #[expect(clippy::needless_pass_by_value, reason = "given back once, by its type")]
-    pub const fn leave(&mut self, visit: Visit) {
+    pub fn leave(&mut self, visit: Visit, now: Moment) {
         let Visit { arrival: _ } = visit;
+        self.note_company(now);
         self.calls = self.calls.saturating_sub(1);
     }
 
@@ -195,7 +202,7 @@ impl Budget {
             let (extra, calls) = (self.extra, self.calls);
             return Err(Refusal::AtOnce { kind, extra, allowed, calls });
         }
-        let paid = self.pay(kind).ok_or_else(|| self.empty(kind, limits, now))?;
+        let paid = self.pay(kind, now).ok_or_else(|| self.empty(kind, limits, now))?;
         self.extra = self.extra.saturating_add(1);
         Ok(Grant { paid })
     }
@@ -211,14 +218,21 @@ impl Budget {
         }
     }
 
+    fn note_company(&mut self, now: Moment) {
+        if self.calls > 1 {
+            self.together = Some(now);
+        }
+    }
+
     fn allowed_at_once(&self, limits: &Limits) -> u32 {
         let share = u64::from(self.calls) * u64::from(limits.at_once_share.min(1000)) / 1000;
         limits.at_once.max(u32::try_from(share).unwrap_or(u32::MAX))
     }
 
     /// Takes the price, or nothing from a lone call's retry. `None`: the balance does not hold it.
-    fn pay(&mut self, kind: Kind) -> Option<u64> {
-        if kind == Kind::Retry && self.calls <= 1 {
+    fn pay(&mut self, kind: Kind, now: Moment) -> Option<u64> {
+        let alone = self.calls <= 1 && self.together.is_none_or(|last| now.since(last) >= ALONE);
+        if kind == Kind::Retry && alone {
             return Some(0);
         }
         self.balance = self.balance.checked_sub(kind.price())?;

@@ -72,6 +72,32 @@ fn the_wait_is_the_longest_of_all_dimensions_and_prints_its_sum() {
     assert_eq!(wait.wait(), Duration::from_millis(125));
 }
 
+#[test]
+fn of_two_waits_the_longer_one_is_told_wherever_it_stands() {
+    for (requests, tokens, longest) in [(600, 6000, TOKENS), (6, 600_000, REQUESTS)] {
+        let limits = [rate(REQUESTS, requests), rate(TOKENS, tokens)];
+        let mut pacer = Pacer::new(&limits, Share::default(), at(0));
+        let all = pacer.book(Cost { requests, input: tokens, output: 0 }, at(0));
+        let wait = pacer.check(TICKET, at(0)).unwrap_err();
+        let Wait::Rate { level, .. } = wait else { panic!("{wait}") };
+        assert_eq!(level.dimension, longest);
+        // A pause counts as one more.
+        pacer.throttled(Some(longest), Some(&all), Some(Duration::from_secs(1)), at(0));
+        assert_eq!(pacer.check(TICKET, at(0)).unwrap_err().name(), "pace_rate");
+        pacer.throttled(Some(longest), Some(&all), Some(LONGEST_PAUSE), at(0));
+        assert_eq!(pacer.check(TICKET, at(0)).unwrap_err().name(), "pace_paused");
+    }
+}
+
+#[test]
+fn of_two_waits_alike_the_first_is_told() {
+    let limits = [rate(REQUESTS, 60), rate(INPUT, 60)];
+    let mut pacer = Pacer::new(&limits, Share::default(), at(0));
+    let _all = pacer.book(Cost { requests: 12, input: 12, output: 0 }, at(0));
+    let wait = pacer.check(Cost::request(1, 0), at(0)).unwrap_err();
+    assert!(wait.to_string().starts_with("1 asked of requests a minute"), "{wait}");
+}
+
 /// Case B229: what is refused takes nothing, in no dimension.
 #[test]
 fn a_refused_request_takes_nothing_anywhere() {
@@ -223,8 +249,11 @@ fn odd_headers_change_nothing() {
     ];
     for seen in odd {
         pacer.observe(&seen, None, at(0));
+        assert_eq!(pacer.levels(at(0)), before, "{seen:?}");
     }
-    assert_eq!(pacer.levels(at(0)), before);
+    let all = Seen { remaining: Some(90_000), ..odd[3] };
+    pacer.observe(&all, None, at(0));
+    assert_eq!(pacer.levels(at(0)), before, "all of it is left");
 }
 
 #[test]
@@ -254,6 +283,9 @@ fn a_429_slows_the_fullest_rate_and_it_comes_back() {
     let level = pacer.levels(at(100))[1];
     assert!(level.to_string().ends_with("(limit 90000, slowed to 70.2 %)"), "{level}");
     assert_eq!(pacer.levels(at(60_000))[1].rate, 72_000);
+    let third = take(&mut pacer, TICKET, 60_000);
+    let later = pacer.throttled(None, Some(&third), None, at(60_000));
+    assert_eq!(later.rate, Some((72_000, 50_400)), "reserved after the cut");
     let named = pacer.throttled(Some(REQUESTS), None, None, at(60_000));
     assert_eq!((named.dimension, named.rate), (REQUESTS, Some((480, 336))));
 }

@@ -156,6 +156,18 @@ pub struct Standing {
     pub oldest: Duration,
 }
 
+/// The classes of a queue cannot be changed while calls wait in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OtherClasses;
+
+impl fmt::Display for OtherClasses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the classes of a queue stay as they are; only bounds, shares and seats change")
+    }
+}
+
+impl std::error::Error for OtherClasses {}
+
 /// A bounded queue of classes. It holds tickets and numbers, and no calls.
 #[derive(Clone, Debug)]
 pub struct Queue {
@@ -180,6 +192,24 @@ impl Queue {
         let lanes = rules.classes.iter().map(|_| Lane::new()).collect();
         let shares = rules.classes.iter().map(|class| u64::from(class.share)).sum();
         Self { rules, lanes, shares, virtual_now: 0, tickets: 0 }
+    }
+
+    /// Sets new bounds, shares and kept seats, as after a reload. Who waits stays, also where the
+    /// new bounds are narrower; then nobody enters until there is room again.
+    ///
+    /// # Errors
+    /// [`OtherClasses`] where the names of the classes or their order differ: begin a new queue and
+    /// work this one off.
+    pub fn reload(&mut self, rules: Rules) -> Result<(), OtherClasses> {
+        let Self { rules, shares, .. } = Self::new(rules);
+        let names =
+            |rules: &Rules| rules.classes.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
+        if names(&rules) != names(&self.rules) {
+            return Err(OtherClasses);
+        }
+        self.rules = rules;
+        self.shares = shares;
+        Ok(())
     }
 
     /// Calls that wait.

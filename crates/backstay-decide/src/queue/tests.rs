@@ -300,6 +300,23 @@ fn a_caller_that_gives_up_leaves_its_place() {
 }
 
 #[test]
+fn a_reload_changes_bounds_and_shares_and_keeps_who_waits() {
+    let mut queue = Queue::new(rules(10, 1000));
+    for _ in 0..5 {
+        put(&mut queue, ask(0, 1));
+        put(&mut queue, ask(1, 1));
+    }
+    let even = vec![class("interactive", 1, 0), class("batch", 1, 0)];
+    assert_eq!(queue.reload(Rules { classes: even, count: 4, bytes: 1000 }), Ok(()));
+    assert_eq!(queue.count(), 10);
+    assert!(queue.enter(&ask(1, 1), None, at(0)).ticket.is_err());
+    assert_eq!(order(&mut queue, 4), [0, 1, 0, 1]);
+    let refused = queue.reload(Rules { classes: vec![class("batch", 1, 0)], ..rules(4, 10) });
+    assert_eq!(refused, Err(OtherClasses));
+    assert!(OtherClasses.to_string().contains("bounds"));
+}
+
+#[test]
 fn odd_rules_are_mended() {
     let mut queue = Queue::new(Rules { classes: vec![], ..Rules::default() });
     let ticket = put(&mut queue, ask(9, 0));

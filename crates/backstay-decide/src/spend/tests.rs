@@ -45,7 +45,10 @@ fn calls_side_by_side_cannot_pass_the_limit_together() {
         "0 spent + 6 reserved + up to 5 for this call is over the 10 a day"
     );
     assert_eq!(purse.settle(first, Took::Known(money(1.0)), Some(ten()), MONDAY), None);
-    assert!(purse.reserve(money(5.0), Some(ten()), MONDAY).is_ok());
+    let _second = purse.reserve(money(5.0), Some(ten()), MONDAY).unwrap();
+    let third = purse.reserve(money(4.0), Some(ten()), MONDAY).unwrap();
+    assert_eq!(purse.settle(third, Took::Known(money(3.0)), Some(ten()), MONDAY), None);
+    assert_eq!(purse.standing(MONDAY).to_string(), "4 spent + 5 reserved");
 }
 
 #[test]

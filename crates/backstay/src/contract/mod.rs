@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use backstay_decide::deadline::{self, Asked, Deadline};
-use backstay_decide::timers::min_attempt;
+use backstay_decide::timers::{min_attempt, reserve};
 use backstay_decide::{Local, Moment};
 use backstay_wire::dialect::Malformed;
 use backstay_wire::scan::{Edit, Scanned, scan};
@@ -36,9 +36,6 @@ pub(crate) use cap::fields as cap_fields;
 pub use cap::{Cap, CapOwner};
 pub use fingerprint::Fingerprint;
 pub(crate) use shape::field as format_field;
-
-/// Time kept back from the models so that a last resort or a clean failure still fits.
-pub const RESERVE: Duration = Duration::from_millis(250);
 
 /// Deepest nesting of a request: more than any real tool schema, far below a stack's end.
 const MAX_DEPTH: usize = 120;
@@ -103,7 +100,7 @@ impl Contract {
     /// The models' deadline: the caller's, less the reserve. Of a very short deadline a tenth is
     /// kept instead.
     pub fn models_until(&self) -> Moment {
-        let kept = RESERVE.min(self.deadline.total / 10);
+        let kept = reserve(self.deadline.total);
         self.ask.arrived.plus(self.deadline.total.saturating_sub(kept))
     }
 
