@@ -195,8 +195,8 @@ impl Fault {
     /// What the fault says about whether the target is up.
     ///
     /// [`Verdict::Failure`] for transport, timeouts, 5xx, a cut stream and a broken envelope.
-    /// [`Verdict::Neutral`] for everything a healthy target also does: throttling, rejecting,
-    /// refusing, and answering badly.
+    /// [`Verdict::Success`] where an answer came, if only a bad one or a refusal.
+    /// [`Verdict::Neutral`] where a healthy target answers without the model: throttling, rejecting.
     pub const fn availability(self) -> Verdict {
         match self {
             Self::ConnectFailed
@@ -217,15 +217,15 @@ impl Fault {
             | Self::NotFound
             | Self::TooLarge
             | Self::ContextExceeded
-            | Self::ContentPolicy
-            | Self::Refused
+            | Self::ContentPolicy => Verdict::Neutral,
+            Self::Refused
             | Self::ContentFiltered
             | Self::Truncated
             | Self::Paused
             | Self::UnknownFinish
             | Self::NotJson
             | Self::SchemaError
-            | Self::SemanticError => Verdict::Neutral,
+            | Self::SemanticError => Verdict::Success,
         }
     }
 

@@ -22,6 +22,9 @@ pub struct Candidate {
     pub in_flight: u32,
     /// This call will not come back to it: its fault there repeats.
     pub left_for_good: bool,
+    /// It may be called, and had better not be while another may: it is being tested, or comes back
+    /// from an outage in steps, or is bad at what this call asks for.
+    pub held_back: bool,
 }
 
 impl Candidate {
@@ -36,7 +39,7 @@ impl Candidate {
 
     /// Whether this call could go there at `now` and has not been yet.
     pub fn is_untried_and_live(&self, now: Moment) -> bool {
-        self.open_to_us() && self.tries == 0 && self.ready_at(now) == now
+        self.open_to_us() && self.tries == 0 && self.ready_at(now) == now && !self.held_back
     }
 }
 
@@ -110,7 +113,8 @@ pub fn first_back(candidates: &[Candidate], now: Moment) -> Option<(usize, Momen
         .map(|(ix, candidate)| (ix, candidate.ready_at(now)))
 }
 
-/// The best target that may be called now: fewest tries, then tier, then load, then the dice.
+/// The best target that may be called now: not held back, fewest tries, then tier, then load, then
+/// the dice.
 fn least(candidates: &[Candidate], ask: &Ask, dice: &mut dyn Dice) -> Option<usize> {
     let rank = |ix: usize, candidate: &Candidate| {
         let last = ask.after == Some(ix);
@@ -118,7 +122,7 @@ fn least(candidates: &[Candidate], ask: &Ask, dice: &mut dyn Dice) -> Option<usi
             Rule::Again => !last,
             Rule::Elsewhere => last,
         };
-        (turn, candidate.tries, candidate.tier, candidate.in_flight)
+        (candidate.held_back, turn, candidate.tries, candidate.tier, candidate.in_flight)
     };
     let ready = || {
         candidates
@@ -159,6 +163,7 @@ mod tests {
             able: true,
             in_flight: 0,
             left_for_good: false,
+            held_back: false,
         }
     }
 
@@ -230,6 +235,19 @@ mod tests {
     }
 
     #[test]
+    fn a_target_held_back_answers_only_where_nobody_else_may() {
+        let held_back = Candidate { held_back: true, ..live(0) };
+        assert_eq!(choose(&[held_back, live(1)], FIRST), Pick::Target(1));
+        assert_eq!(choose(&[held_back, resting(1, 20)], FIRST), Pick::Target(0));
+        assert_eq!(choose(&[resting(0, 20), held_back], FIRST), Pick::Target(1));
+        assert!(!held_back.is_untried_and_live(at(10)));
+        // Once tried elsewhere, that one again before it.
+        let again = Ask { after: Some(1), ..FIRST };
+        let tried = Candidate { tries: 1, ..live(1) };
+        assert_eq!(choose(&[held_back, tried], again), Pick::Target(1));
+    }
+
+    #[test]
     fn a_rest_is_waited_for_only_if_an_attempt_still_fits() {
         assert_eq!(choose(&[resting(0, 25), resting(1, 20)], FIRST), Pick::WaitUntil(at(20)));
         assert_eq!(choose(&[resting(0, 29)], FIRST), Pick::WaitUntil(at(29)));
@@ -261,9 +279,10 @@ mod tests {
         fn candidate()(
             tier in 0_usize..3, tries in 0_u32..3, until in prop::option::of(0_u64..60),
             able in prop::bool::weighted(0.8), in_flight in 0_u32..3,
-            left_for_good in prop::bool::weighted(0.2),
+            left_for_good in prop::bool::weighted(0.2), held_back in prop::bool::weighted(0.2),
         ) -> Candidate {
-            Candidate { tier, tries, resting_until: until.map(at), able, in_flight, left_for_good }
+            let resting_until = until.map(at);
+            Candidate { tier, tries, resting_until, able, in_flight, left_for_good, held_back }
         }
     }
 

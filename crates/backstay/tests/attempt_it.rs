@@ -406,6 +406,7 @@ async fn capped(
         streams: false,
         max_concurrency: 0,
         max_request_bytes: 0,
+        breaker: backstay_decide::breaker::Rules::DEFAULT,
     };
     policy.targets.insert("main".into(), Arc::new(target));
     let engine = Engine::new(policy, CallLog::memory(10)).unwrap();

@@ -70,6 +70,7 @@ fn policy(mock: &Mock, model: &str, change: impl FnOnce(&mut Route)) -> Policy {
         streams: true,
         max_concurrency: 0,
         max_request_bytes: 0,
+        breaker: backstay_decide::breaker::Rules::DEFAULT,
     });
     let mut route = Route {
         name: "triage".into(),

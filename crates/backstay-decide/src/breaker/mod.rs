@@ -1,135 +1,138 @@
-//! Stops calling a target that keeps failing, and lets one call through at a time to test it.
+//! Stops calling a target that keeps failing, tests it with a few calls, and brings its load back in
+//! steps.
 //!
 //! ```text
-//!             failures >= limit                rest is over
-//!   Closed ────────────────────────▶ Open ─────────────────────▶ Probing
-//!     ▲                               ▲                             │
-//!     │                               ├──────── probe failed ───────┤
-//!     │                               │    probe lease ran out:     │
-//!     │                               │    the next call probes     │
-//!     └───────────────────────────────┴──────── probe succeeded ────┘
+//!          surely over the rate,
+//!          or failures in a row              the rest is over
+//!  Closed ──────────────────────▶ Open ─────────────────────────▶ Half-open
+//!    ▲                            ▲  ▲                              │    │
+//!    │                            │  └────────── a test failed ─────┘    │ enough tests brought
+//!    │ its time is up             │                                      │ content, one ended well
+//!    └────────── Probation ───────┘ (a tighter rule, or a late test)     │
+//!                    ▲                                                   │
+//!                    └───────────────────────────────────────────────────┘
 //! ```
 //!
-//! Every admission carries the epoch it was made in. An outcome from another epoch changes nothing:
-//! a call that began before the circuit opened can neither close nor reopen it. A probe is a lease,
-//! so one that never reports blocks nobody for long.
+//! Every admission carries the epoch it was made in, and every change of the circuit begins a new
+//! one. An outcome from another epoch changes nothing: a call that began before the circuit opened
+//! can neither close nor reopen it. Tests are leases by number: one that never reports blocks nobody
+//! for long, all end with the epoch when the circuit opens, and those still in flight when it closes
+//! are carried over, since a test may bring content and still end badly.
 //!
-//! Throttling is not failure. A target that said when to come back rests until then by
-//! [`Breaker::rest_until`], whatever the circuit's state.
+//! A target that said when to come back rests until then by [`Breaker::rest_until`], whatever the
+//! circuit's state. [`Planes`] holds the breakers of one target: one for each thing that can be
+//! wrong with it.
+
+mod keys;
+mod limits;
+mod look;
+mod pace;
+mod pass;
+mod planes;
+mod report;
+mod transition;
+mod wilson;
+mod window;
 
 use std::time::Duration;
 
 use crate::dice::Dice;
 use crate::time::Moment;
+use pace::Pace;
+use pass::{Kind, Slot};
+use window::{Ended, Window};
 
-/// What one outcome says about whether the target is up.
+pub use keys::{KeyRest, Keys};
+pub use limits::{Canary, Limits, Mode, Probation};
+pub use pass::{Ask, Denial, Denied, Elsewhere, Pass, Suits};
+pub use planes::{Admitted, Passes, Plane, Planes, Refused, Rules, Separation, Turn};
+pub use report::{Cut, Paced, Report, Seen, Shape, Speed};
+pub use transition::{Ending, Rest, Transition, Why};
+pub use wilson::lower_bound;
+pub use window::{MAX_RECENT, Tally};
+
+/// Most tests in flight that are kept count of, whatever the config.
+const MAX_CANARIES: usize = 256;
+
+/// What one outcome says about the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// It answered.
+    /// It did its part.
     Success,
     /// It did not, and it was its own doing.
     Failure,
-    /// Neither: throttled, refused, cancelled, or the caller's own mistake.
+    /// It did less than it should: counts in the rate and not in a row.
+    Soft,
+    /// Neither: cancelled, refused, or the caller's own mistake.
     Neutral,
 }
 
-/// When to open, and for how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Failures in a row that open the circuit. 0 counts as 1.
-    pub failures: u32,
-    /// The shortest rest, before its jitter of a fifth either way.
-    pub shortest_rest: Duration,
-    /// The longest rest, before its jitter of a fifth either way.
-    pub longest_rest: Duration,
-    /// How long a probe may take to report. Set it to the attempt's `total` and some grace.
-    pub probe_lease: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            // 5: one in ten calls failing by chance gives five in a row once in 100,000.
-            failures: 5,
-            shortest_rest: Duration::from_secs(30),
-            longest_rest: Duration::from_mins(5),
-            probe_lease: Duration::from_mins(1),
-        }
-    }
-}
-
-/// Leave to make one call. Give it back through [`Breaker::note`] or [`Breaker::release`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub struct Pass {
-    epoch: u64,
-    kind: Kind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Ordinary,
-    Probe,
-}
-
-impl Pass {
-    /// Whether this call tests a target that was resting.
-    pub fn is_probe(self) -> bool {
-        self.kind == Kind::Probe
-    }
-}
-
 /// Where the circuit stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum State {
     /// Calls go through.
     Closed {
-        /// Failures in a row so far.
+        /// Hard failures in a row so far.
         failures: u32,
     },
-    /// No call goes through before `until`; after it, one does.
-    Open {
-        /// The end of the rest; it may be past.
+    /// Calls go through in the share given, and less is forgiven.
+    Probation {
+        /// Share of the calls offered that go through, 0 to 1.
+        share: f64,
+        /// When it ends, if nothing happens.
         until: Moment,
     },
-    /// One call is out to test the target.
-    Probing,
-}
-
-/// A change of the circuit, for the log and the metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transition {
-    /// Too many failures in a row.
-    Opened {
+    /// No call goes through.
+    Open {
         /// The end of the rest.
         until: Moment,
     },
-    /// A probe failed.
-    Reopened {
-        /// The end of the next rest.
-        until: Moment,
+    /// A few calls test the target.
+    HalfOpen {
+        /// Tests that brought content.
+        started: u32,
+        /// Tests that ended well.
+        finished: u32,
+        /// Tests in flight.
+        in_flight: u32,
     },
-    /// A probe succeeded.
-    Closed,
 }
 
-/// The health of one target, as far as its last calls show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One thing that can be wrong with one target, as far as its last calls show.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Breaker {
     phase: Phase,
-    /// Counts changes of phase.
+    /// Counts changes of the circuit.
     epoch: u64,
-    /// The first opening since the circuit was last closed.
+    /// Hard failures in a row.
+    row: u32,
+    window: Window,
+    /// The first opening since the circuit was last closed and past its probation.
     first_opened: Moment,
     /// Until when the target asked to be left alone.
-    rest: Moment,
+    asked: Moment,
+    /// Tests in flight, and those carried into a closed circuit.
+    slots: Vec<Slot>,
+    /// Tests ever made.
+    tests: u64,
+    pace: Pace,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    Closed { failures: u32 },
+    Closed,
+    Probation { began: Moment },
     Open { until: Moment },
-    Probing { began: Moment, lease: Moment },
+    HalfOpen { began: Moment, started: u32, finished: u32 },
+}
+
+/// What [`Breaker::admit`] answers.
+#[derive(Debug, PartialEq)]
+pub struct Admission {
+    /// Leave to call, or why there is none.
+    pub pass: Result<Pass, Denied>,
+    /// What the passing of time did to the circuit.
+    pub change: Option<Transition>,
 }
 
 impl Default for Breaker {
@@ -140,48 +143,153 @@ impl Default for Breaker {
 
 impl Breaker {
     /// A closed circuit without history.
-    pub const fn new() -> Self {
+    pub fn new() -> Self {
         Self {
-            phase: Phase::Closed { failures: 0 },
+            phase: Phase::Closed,
             epoch: 0,
+            row: 0,
+            window: Window::default(),
             first_opened: Moment::ORIGIN,
-            rest: Moment::ORIGIN,
+            asked: Moment::ORIGIN,
+            slots: Vec::new(),
+            tests: 0,
+            pace: Pace::begun(Moment::ORIGIN),
         }
     }
 
-    /// Leave to call at `now`, or `None` while the target rests or is being tested.
-    pub fn admit(&mut self, now: Moment, limits: &Limits) -> Option<Pass> {
-        if self.rests_until(now).is_some() {
+    /// A call came that would go here if it could. Once a call, before [`Self::admit`]: the shares of
+    /// a test and of a probation are shares of these.
+    pub fn offer(&mut self, now: Moment, limits: &Limits) {
+        match self.phase {
+            Phase::Closed | Phase::Open { .. } => {}
+            Phase::HalfOpen { .. } => self.pace.offer(limits.canary.share),
+            Phase::Probation { began } => {
+                self.pace.offer(limits.probation.share_after(now.since(began)));
+            }
+        }
+    }
+
+    /// Leave to call, or why there is none, and what the passing of time did to the circuit.
+    pub fn admit(&mut self, ask: &Ask, limits: &Limits) -> Admission {
+        let change = self.turn(ask.now, limits);
+        let denied = self.look(ask, limits).err();
+        let pass = match (denied, limits.mode) {
+            (Some(denied), _) => Err(denied),
+            (None, Mode::Automatic) => Ok(self.take(ask)),
+            (None, Mode::MetricsOnly) if self.passes(ask, limits).is_ok() => Ok(self.take(ask)),
+            (None, Mode::MetricsOnly | Mode::ForcedClosed | Mode::ForcedOpen) => {
+                Ok(self.pass(Kind::Bystander))
+            }
+        };
+        Admission { pass, change }
+    }
+
+    /// Leave to call whatever the circuit says: where every target rests, one call is let through
+    /// rather than none. Its success ends a rest early, its failure says nothing new.
+    pub fn force(&mut self, ask: &Ask, limits: &Limits) -> Admission {
+        let change = self.turn(ask.now, limits);
+        let is_acting = matches!(limits.mode, Mode::Automatic | Mode::MetricsOnly);
+        let pass = match self.phase {
+            _ if !is_acting => self.pass(Kind::Bystander),
+            Phase::Open { .. } => self.pass(Kind::Forced),
+            Phase::Closed | Phase::Probation { .. } | Phase::HalfOpen { .. } => self.take(ask),
+        };
+        Admission { pass: Ok(pass), change }
+    }
+
+    /// Lets a call through a circuit that is not open.
+    fn take(&mut self, ask: &Ask) -> Pass {
+        if !matches!(self.phase, Phase::HalfOpen { .. }) {
+            self.pace.take(ask.now);
+            return self.pass(Kind::Ordinary);
+        }
+        self.slots.retain(|slot| ask.now < slot.lease);
+        if self.slots.len() >= MAX_CANARIES {
+            return self.pass(Kind::Bystander);
+        }
+        self.pace.take(ask.now);
+        self.tests += 1;
+        let lease = ask.now.plus(ask.lease);
+        self.slots.push(Slot { number: self.tests, lease, started: false });
+        self.pass(Kind::Canary(self.tests))
+    }
+
+    fn pass(&self, kind: Kind) -> Pass {
+        Pass { epoch: self.epoch, kind }
+    }
+
+    /// Does what is due by the passing of time.
+    pub(super) fn turn(&mut self, now: Moment, limits: &Limits) -> Option<Transition> {
+        let is_acting = matches!(limits.mode, Mode::Automatic | Mode::MetricsOnly);
+        let next = self.phase_at(now, limits);
+        if next == self.phase || !is_acting {
             return None;
         }
-        match self.phase {
-            Phase::Closed { .. } => Some(Pass { epoch: self.epoch, kind: Kind::Ordinary }),
-            Phase::Open { .. } | Phase::Probing { .. } => Some(self.probe(now, limits)),
-        }
-    }
-
-    /// Leave to call at `now` whatever the circuit says: where every target rests, one call is let
-    /// through rather than none. Counts as a probe unless the circuit is closed.
-    pub fn force(&mut self, now: Moment, limits: &Limits) -> Pass {
-        match self.phase {
-            Phase::Closed { .. } => Pass { epoch: self.epoch, kind: Kind::Ordinary },
-            // A second probe beside the first would void it; both report in the same epoch.
-            Phase::Probing { lease, .. } if now < lease => {
-                Pass { epoch: self.epoch, kind: Kind::Probe }
+        match (self.phase, next) {
+            (Phase::Open { .. }, _) => Some(self.half_open(now, Ending::Time)),
+            (Phase::HalfOpen { started, finished, .. }, _) => {
+                Some(self.close(now, limits, (started, finished)))
             }
-            Phase::Open { .. } | Phase::Probing { .. } => self.probe(now, limits),
+            (Phase::Probation { .. } | Phase::Closed, _) => {
+                self.phase = Phase::Closed;
+                Some(Transition::Restored { seen: self.tally(now, limits) })
+            }
         }
     }
 
-    fn probe(&mut self, now: Moment, limits: &Limits) -> Pass {
+    fn half_open(&mut self, now: Moment, by: Ending) -> Transition {
         self.epoch += 1;
-        self.phase = Phase::Probing { began: now, lease: now.plus(limits.probe_lease) };
-        Pass { epoch: self.epoch, kind: Kind::Probe }
+        self.phase = Phase::HalfOpen { began: now, started: 0, finished: 0 };
+        self.pace = Pace::begun(now);
+        Transition::HalfOpened { after: now.since(self.first_opened), by }
     }
 
-    /// Takes note of how an admitted call ended. A report from another epoch is ignored.
-    ///
-    /// [`Verdict::Neutral`] changes no count; a neutral probe lets the next call probe.
+    fn close(
+        &mut self,
+        now: Moment,
+        limits: &Limits,
+        (started, finished): (u32, u32),
+    ) -> Transition {
+        self.epoch += 1;
+        self.phase = after_test(now, limits);
+        self.pace = Pace::begun(now);
+        self.row = 0;
+        self.window.clear();
+        Transition::Closed { started, finished, after: now.since(self.first_opened) }
+    }
+
+    fn open(&mut self, why: Why, now: Moment, limits: &Limits, dice: &mut dyn Dice) -> Transition {
+        let is_first = self.is_whole(now, limits);
+        if is_first {
+            self.first_opened = now;
+        }
+        let mut rest = cool_off(now.since(self.first_opened), limits, dice);
+        rest.asked = Some(now.until(self.asked)).filter(|asked| *asked > rest.thrown);
+        let until = now.plus(rest.length());
+        self.epoch += 1;
+        self.phase = Phase::Open { until };
+        self.row = 0;
+        self.slots.clear();
+        self.window.clear();
+        if is_first {
+            return Transition::Opened { until, why, rest };
+        }
+        Transition::Reopened { until, why, rest }
+    }
+
+    /// The call brought its first content: the first half of a test.
+    pub fn started(&mut self, pass: &Pass, now: Moment, limits: &Limits) -> Option<Transition> {
+        let Kind::Canary(number) = pass.kind else { return None };
+        let live = |slot: &&mut Slot| slot.number == number && now < slot.lease;
+        let slot = self.slots.iter_mut().find(live).filter(|slot| !slot.started)?;
+        slot.started = true;
+        let Phase::HalfOpen { began, started, finished } = self.phase else { return None };
+        self.phase = Phase::HalfOpen { began, started: started.saturating_add(1), finished };
+        self.close_if_passed(now, limits)
+    }
+
+    /// Takes note of how an admitted call ended. A report from another epoch is ignored, and one
+    /// that comes after its lease.
     #[expect(
         clippy::too_many_arguments,
         reason = "state, event, now, rule, dice: the shape of every decision"
@@ -194,89 +302,164 @@ impl Breaker {
         limits: &Limits,
         dice: &mut dyn Dice,
     ) -> Option<Transition> {
-        if pass.epoch != self.epoch {
+        if matches!(limits.mode, Mode::ForcedOpen | Mode::ForcedClosed) {
+            self.release(pass);
             return None;
         }
-        match (self.phase, verdict) {
-            (Phase::Open { .. }, _) => None,
-            (Phase::Closed { .. } | Phase::Probing { .. }, Verdict::Neutral) => {
-                self.release(pass);
-                None
+        match pass.kind {
+            Kind::Bystander => None,
+            Kind::Canary(number) => {
+                let slot = self.give_back(number).filter(|slot| now < slot.lease)?;
+                self.tested(slot, verdict, now, limits, dice)
             }
-            (Phase::Closed { .. }, Verdict::Success) => {
-                self.phase = Phase::Closed { failures: 0 };
-                None
-            }
-            (Phase::Closed { failures }, Verdict::Failure) => {
-                let failures = failures.saturating_add(1);
-                if failures < limits.failures {
-                    self.phase = Phase::Closed { failures };
-                    return None;
-                }
-                self.first_opened = now;
-                Some(Transition::Opened { until: self.open(now, limits, dice) })
-            }
-            (Phase::Probing { .. }, Verdict::Success) => {
-                self.epoch += 1;
-                self.phase = Phase::Closed { failures: 0 };
-                Some(Transition::Closed)
-            }
-            (Phase::Probing { .. }, Verdict::Failure) => {
-                Some(Transition::Reopened { until: self.open(now, limits, dice) })
-            }
+            Kind::Ordinary | Kind::Forced if pass.epoch != self.epoch => None,
+            Kind::Forced => (verdict == Verdict::Success).then(|| self.forced_well(now, limits)),
+            Kind::Ordinary => self.count(verdict, now, limits, dice),
         }
-    }
-
-    fn open(&mut self, now: Moment, limits: &Limits, dice: &mut dyn Dice) -> Moment {
-        self.epoch += 1;
-        let until = now.plus(cool_off(now.since(self.first_opened), limits, dice));
-        self.phase = Phase::Open { until };
-        until
     }
 
     /// Gives a pass back without a verdict: the call was dropped or cancelled.
+    #[expect(clippy::needless_pass_by_value, reason = "what was given back is gone")]
     pub fn release(&mut self, pass: Pass) {
-        match self.phase {
-            Phase::Probing { began, .. } if pass.epoch == self.epoch => {
-                self.phase = Phase::Open { until: began };
-            }
-            Phase::Closed { .. } | Phase::Open { .. } | Phase::Probing { .. } => {}
+        let Kind::Canary(number) = pass.kind else { return };
+        if self.give_back(number).is_some() {
+            self.pace.give_back();
         }
+    }
+
+    fn give_back(&mut self, number: u64) -> Option<Slot> {
+        let place = self.slots.iter().position(|slot| slot.number == number)?;
+        Some(self.slots.swap_remove(place))
+    }
+
+    /// A test ended.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "state, event, now, rule, dice: the shape of every decision"
+    )]
+    fn tested(
+        &mut self,
+        slot: Slot,
+        verdict: Verdict,
+        now: Moment,
+        limits: &Limits,
+        dice: &mut dyn Dice,
+    ) -> Option<Transition> {
+        let passes = limits.canary.passes.max(1);
+        match (self.phase, verdict) {
+            (Phase::Open { .. }, _) => None,
+            (Phase::HalfOpen { .. }, Verdict::Neutral) => {
+                // It tested nothing: the next call may.
+                self.pace.give_back();
+                None
+            }
+            (Phase::HalfOpen { began, started, finished }, Verdict::Success) => {
+                let started = started.saturating_add(u32::from(!slot.started));
+                let finished = finished.saturating_add(1);
+                self.phase = Phase::HalfOpen { began, started, finished };
+                self.close_if_passed(now, limits)
+            }
+            (Phase::HalfOpen { started, .. }, Verdict::Failure | Verdict::Soft) => {
+                Some(self.open(Why::Canary { started, passes }, now, limits, dice))
+            }
+            // It was carried over: content came, and then it ended badly after all.
+            (Phase::Probation { .. }, Verdict::Failure | Verdict::Soft)
+                if !self.is_whole(now, limits) =>
+            {
+                Some(self.open(Why::Canary { started: passes, passes }, now, limits, dice))
+            }
+            (Phase::Probation { .. } | Phase::Closed, _) => self.count(verdict, now, limits, dice),
+        }
+    }
+
+    fn close_if_passed(&mut self, now: Moment, limits: &Limits) -> Option<Transition> {
+        let Phase::HalfOpen { started, finished, .. } = self.phase else { return None };
+        let is_passed = started >= limits.canary.passes.max(1) && finished > 0;
+        is_passed.then(|| self.close(now, limits, (started, finished)))
+    }
+
+    /// A forced call through an open circuit succeeded: that is as good as a test.
+    fn forced_well(&mut self, now: Moment, limits: &Limits) -> Transition {
+        let change = self.half_open(now, Ending::ForcedCall);
+        self.phase = Phase::HalfOpen { began: now, started: 1, finished: 1 };
+        self.close_if_passed(now, limits).unwrap_or(change)
+    }
+
+    /// Counts the end of a call through a closed circuit, and judges.
+    fn count(
+        &mut self,
+        verdict: Verdict,
+        now: Moment,
+        limits: &Limits,
+        dice: &mut dyn Dice,
+    ) -> Option<Transition> {
+        let ended = match verdict {
+            Verdict::Neutral => return None,
+            Verdict::Success => Ended::Well,
+            Verdict::Failure | Verdict::Soft => Ended::Badly,
+        };
+        self.window.count(ended, now, limits.window, limits.keep());
+        match verdict {
+            Verdict::Success => self.row = 0,
+            Verdict::Failure => self.row = self.row.saturating_add(1),
+            Verdict::Soft | Verdict::Neutral => {}
+        }
+        if ended == Ended::Well {
+            return None;
+        }
+        self.judge(now, limits).map(|why| self.open(why, now, limits, dice))
+    }
+
+    /// Whether what was seen is too much.
+    fn judge(&self, now: Moment, limits: &Limits) -> Option<Why> {
+        let (row, least) = if self.is_whole(now, limits) {
+            (limits.failures, limits.min_calls)
+        } else {
+            (limits.probation.failures, limits.probation.min_calls)
+        };
+        if row > 0 && self.row >= row {
+            return Some(Why::Row { failures: self.row });
+        }
+        let seen = self.window.tally(now, limits.window, limits.stretch, least)?;
+        let bound = lower_bound(seen.failures, seen.calls, limits.z);
+        let why = Why::Rate { seen, bound, z: limits.z, limit: limits.rate };
+        (bound > limits.rate).then_some(why)
     }
 
     /// Leaves the target alone until `until`, as it asked: a Retry-After, or a quota's reset. Never
     /// shortens a rest that was asked for before.
     pub fn rest_until(&mut self, until: Moment) {
-        self.rest = self.rest.max(until);
+        self.asked = self.asked.max(until);
     }
 
-    /// Where the circuit stands. A probe whose lease ran out counts as none.
-    pub fn state(&self, now: Moment) -> State {
-        match self.phase {
-            Phase::Closed { failures } => State::Closed { failures },
-            Phase::Open { until } => State::Open { until },
-            Phase::Probing { lease, .. } if now >= lease => State::Open { until: lease },
-            Phase::Probing { .. } => State::Probing,
-        }
-    }
-
-    /// The earliest moment a call may go through; `None` if that is now.
-    pub fn rests_until(&self, now: Moment) -> Option<Moment> {
-        let circuit = match self.phase {
-            Phase::Closed { .. } => Moment::ORIGIN,
-            Phase::Open { until } => until,
-            Phase::Probing { lease, .. } => lease,
-        };
-        Some(circuit.max(self.rest)).filter(|until| *until > now)
+    /// Until when the target asked to be left alone; past if it did not.
+    pub fn asked_until(&self) -> Moment {
+        self.asked
     }
 }
 
-/// Half the time since the first opening, within the limits, a fifth more or less by the dice: short
-/// for a hiccup, long for an outage, and not the same in every replica.
-fn cool_off(since_first: Duration, limits: &Limits, dice: &mut dyn Dice) -> Duration {
+/// What follows a test that was passed.
+fn after_test(now: Moment, limits: &Limits) -> Phase {
+    if limits.probation.lasts.is_zero() {
+        return Phase::Closed;
+    }
+    Phase::Probation { began: now }
+}
+
+/// Whether `patience` is over. None never is.
+fn outlasted(patience: Duration, began: Moment, now: Moment) -> bool {
+    !patience.is_zero() && now.since(began) >= patience
+}
+
+/// Half the time since the first opening, within the limits, more or less by the dice: short for a
+/// hiccup, long for an outage, and not the same in every replica.
+fn cool_off(since_first: Duration, limits: &Limits, dice: &mut dyn Dice) -> Rest {
     let longest = limits.longest_rest.max(limits.shortest_rest);
-    let rest = (since_first / 2).clamp(limits.shortest_rest, longest);
-    (rest / 5).saturating_mul(4).saturating_add(dice.below(rest / 5 * 2))
+    let base = (since_first / 2).clamp(limits.shortest_rest, longest);
+    let jitter = if limits.jitter.is_nan() { 0.0 } else { limits.jitter.clamp(0.0, 1.0) };
+    let spread = Duration::try_from_secs_f64(base.as_secs_f64() * jitter).unwrap_or(base).min(base);
+    let thrown = base.saturating_sub(spread).saturating_add(dice.below(spread.saturating_mul(2)));
+    Rest { since_first, base, thrown, asked: None }
 }
 
 #[cfg(test)]

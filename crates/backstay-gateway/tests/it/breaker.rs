@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use backstay::record::Step;
 use backstay_wire::Dialect;
 
 use crate::fixed::Fixed;
@@ -132,5 +133,88 @@ async fn calls_whose_deadline_is_near_the_connect_limit_still_share_a_connection
     }
     let made = fixed.connections();
     assert!(made <= 2, "20 calls one after another took {made} connections");
+    world.stop().await;
+}
+
+const TICKETS: &str = "deadline = \"5s\"\nmax_attempts = 2\nreasks = 0\nmax_output_tokens = 300\nschema = \"triage.schema.json\"";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_schema_that_a_model_cannot_meet_goes_elsewhere_and_the_model_stays_for_the_rest() {
+    let world = Setup::new()
+        .target("weak", "openai", &["wrong-schema"])
+        .target("strong", "openai", &["healthy"])
+        .route("tickets", &["weak", "strong"], TICKETS)
+        .route("prose", &["weak", "strong"], ROUTE)
+        .route("alone", &["weak"], TICKETS)
+        .start()
+        .await;
+    for turn in 1..=10 {
+        assert_eq!(ask(&world, "tickets").await, (200, 2, "2".into()), "call {turn}");
+    }
+    assert_eq!(ask(&world, "tickets").await, (200, 1, "2".into()), "the weak one is passed over");
+    assert_eq!(ask(&world, "prose").await.2, "1", "prose is none of the schema's business");
+    // Where nobody else is, a wait makes no answer better: it is asked all the same, and at once.
+    let began = tokio::time::Instant::now();
+    let seen = world.ask(OPENAI, &request(OPENAI, "alone", HELLO)).await;
+    assert_eq!(told::not_typed(OPENAI, &seen, 502, "reply_schema_error"), [""; 0]);
+    assert!(began.elapsed() < Duration::from_secs(2));
+    let metrics = world.get("/metrics").await.text();
+    for line in [
+        "backstay_breaker_open{target=\"weak\",plane=\"quality\"} 1",
+        "backstay_breaker_changes_total{target=\"weak\",plane=\"quality\",to=\"opened\"} 1",
+    ] {
+        assert!(metrics.contains(line), "{metrics}");
+    }
+    assert!(!metrics.contains("plane=\"availability\""), "{metrics}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_spent_key_rests_and_the_other_serves_every_call_after() {
+    let world = Setup::new()
+        .tables(
+            "[providers.pool]\ndialect = \"openai_chat\"\nbase_url = \"OPENAI_BASE\"\n\
+             api_keys = [\"sk-first-0001\", \"sk-second-0002\"]",
+        )
+        .backed("pool", "pool", &["quota-429", "healthy"], ROUTE)
+        .start()
+        .await;
+    assert_eq!(ask(&world, "pool").await, (200, 2, "2".into()), "the key that found out");
+    for _ in 0..6 {
+        assert_eq!(ask(&world, "pool").await, (200, 1, "1".into()));
+    }
+    let keys: Vec<String> =
+        world.log("pool-1").iter().map(|entry| entry.headers["authorization"].clone()).collect();
+    assert_eq!(keys.len(), 7);
+    assert!(keys[1..].iter().all(|key| *key == keys[1] && *key != keys[0]), "{keys:?}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_log_has_the_arithmetic_of_an_opening_and_of_a_target_passed_over() {
+    let world = Setup::new().backed("sick", "openai", &["status-500"], ROUTE).start().await;
+    let mut ids = Vec::new();
+    for _ in 0..6 {
+        let seen = world.ask(OPENAI, &request(OPENAI, "sick", HELLO)).await;
+        ids.push(seen.header("x-backstay-call-id").to_owned());
+    }
+    let log = world.engine().call_log();
+    let trail = |id: &str| -> Vec<Step> {
+        let row = log.find(id).unwrap().expect("a row");
+        row.trail.notes.into_iter().map(|note| note.step).collect()
+    };
+    let turned = trail(&ids[4]).into_iter().find_map(|step| match step {
+        Step::Turned { target, change } => Some((target, change)),
+        _ => None,
+    });
+    let (target, change) = turned.expect("the fifth call tells of it");
+    assert_eq!(target, "sick-1");
+    assert!(change.starts_with("availability opened: 5 failures in a row; rests for "), "{change}");
+    let skipped = trail(&ids[5]).into_iter().find_map(|step| match step {
+        Step::Skipped { why, .. } => Some(why),
+        _ => None,
+    });
+    let why = skipped.expect("the sixth tells why it goes elsewhere");
+    assert!(why.starts_with("availability: its breaker is open, for "), "{why}");
     world.stop().await;
 }

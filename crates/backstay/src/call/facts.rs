@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use backstay_decide::breaker::{KeyRest, Report};
 use backstay_decide::fault::Fault;
 use backstay_decide::recover::{self, Cap, Facts, Fallback, Next, OnRefusal, OnSemantic, Schema};
-use backstay_decide::{Backoff, Verdict};
+use backstay_decide::{Backoff, Moment};
 use backstay_wire::chat::Choice;
 
 use super::amended::has_cut_call;
@@ -35,6 +36,9 @@ const QUOTA_REST: Duration = Duration::from_mins(1);
 /// How an error begins that a type's own `Deserialize` gives.
 pub(super) const REFUSED: &str = "the value is refused";
 
+/// How long a key rests that the provider does not take, where there are others.
+const REJECTED_REST: Duration = Duration::from_mins(5);
+
 impl Call {
     /// Takes note of an attempt and plans what follows.
     pub(crate) fn note(&mut self, seen: Seen) {
@@ -47,6 +51,7 @@ impl Call {
         match result {
             Ok(Got::Whole(whole)) => self.judge(armed, *whole),
             Ok(Got::Live(opened)) => {
+                self.opened(&armed.held);
                 self.end = Some(End::Stream(opened, armed.held));
                 self.plan = Plan::Over;
             }
@@ -58,14 +63,15 @@ impl Call {
                     self.plan = Plan::Over;
                     return;
                 }
-                self.settle(armed, Verdict::Neutral);
+                let report = self.report(Some(failure.fault));
+                self.settle(armed, report);
                 self.follow(next, failure, None);
             }
             Err(failure) => {
                 self.at_least |= failure.fault != Fault::ConnectFailed;
                 self.rest(&armed, &failure);
-                let verdict = self.blame(failure.fault);
-                self.settle(armed, verdict);
+                let report = self.report(Some(failure.fault));
+                self.settle(armed, report);
                 let next = self.decide(&failure);
                 self.follow(next, failure, None);
             }
@@ -75,9 +81,10 @@ impl Call {
     /// Judges a whole reply: it ends the call, or is a failure like any other.
     fn judge(&mut self, armed: Armed, whole: Whole) {
         self.lowerings = Arc::clone(&armed.request.lowerings);
-        self.settle(armed, Verdict::Success);
         self.counted(&whole.reply);
         let verdict = self.verdict(&whole);
+        let report = self.report(verdict.as_ref().err().map(|(_, unfit)| unfit.fault));
+        self.settle(armed, report);
         self.judged(verdict.as_ref().err().map(|(_, unfit)| unfit));
         match verdict {
             Ok(checked) => self.passes(whole, checked),
@@ -156,22 +163,28 @@ impl Call {
     }
 
     /// Reports how the attempt went to its target's breaker.
-    fn settle(&mut self, armed: Armed, verdict: Verdict) {
+    fn settle(&mut self, armed: Armed, report: Report) {
         let now = self.engine.now();
-        if let Some(transition) = armed.held.settle(verdict, now) {
-            self.turned(&armed.target.id, transition);
-        }
+        let changes = armed.held.settle(report, now, &armed.target.breaker);
+        self.turned(armed.index, &changes);
     }
 
-    /// Lets a target rest that asked for it, so that other calls spare it too.
+    /// Lets a target or a key rest that asked for it, so that other calls spare it too. A limit is a
+    /// key's, overload is everyone's.
     fn rest(&self, armed: &Armed, failure: &Failure) {
-        let asked = match failure.fault {
-            Fault::RateLimited | Fault::Overloaded => failure.server_delay,
-            Fault::QuotaExhausted => Some(failure.server_delay.unwrap_or(QUOTA_REST)),
-            _ => None,
-        };
-        if let Some(delay) = asked {
-            armed.held.rest_until(self.engine.now().plus(delay));
+        let until = |delay| self.engine.now().plus(delay);
+        let rest_key = |until: Moment, why| armed.held.rest_key(until, why);
+        match (failure.fault, failure.server_delay) {
+            (Fault::Overloaded, Some(delay)) => armed.held.rest_until(until(delay)),
+            (Fault::RateLimited, Some(delay)) => rest_key(until(delay), KeyRest::Throttled),
+            (Fault::QuotaExhausted, delay) => {
+                rest_key(until(delay.unwrap_or(QUOTA_REST)), KeyRest::Quota);
+            }
+            // An only key is tried again: the fault may be in what it was used for.
+            (Fault::Auth, _) if armed.target.keys() > 1 => {
+                rest_key(until(REJECTED_REST), KeyRest::Rejected);
+            }
+            _ => {}
         }
     }
 

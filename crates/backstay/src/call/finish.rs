@@ -17,7 +17,7 @@ use crate::contract::Wants;
 use crate::fault::{CallError, Cause};
 use crate::record::trail::milliseconds;
 use crate::record::{Outcome, Receipt, Row, Step};
-use crate::route::Halt;
+use crate::route::{self, Halt};
 
 /// Most notes told to a caller; the call log has all.
 const MAX_NOTES: usize = 20;
@@ -73,7 +73,7 @@ impl Call {
     /// How long until some target may be called again.
     fn earliest(&self) -> Option<std::time::Duration> {
         let now = self.engine.now();
-        let rests = self.stops.iter().filter_map(|stop| stop.health.stand(now).resting_until);
+        let rests = self.stops.iter().filter_map(|stop| route::rests_until(self, stop, now));
         rests.min().map(|until| until.since(now))
     }
 
@@ -147,11 +147,7 @@ impl Call {
         error.with_receipt(receipt)
     }
 
-    fn stream(
-        self,
-        opened: Box<crate::attempt::stream::Opened>,
-        held: crate::route::Held,
-    ) -> Answer {
+    fn stream(self, opened: Box<crate::attempt::stream::Opened>, held: route::Held) -> Answer {
         let receipt = self.receipt(Outcome::Answered);
         let headers = self.provider_headers();
         let live = Live::new(self, *opened, held);

@@ -14,7 +14,7 @@ mod typed;
 use std::sync::Arc;
 
 use backstay_decide::Moment;
-use backstay_decide::Verdict;
+use backstay_decide::breaker::{self, Cut, Report, Shape};
 use backstay_decide::deadline::Source;
 use backstay_decide::fault::Fault;
 use backstay_decide::recover::LastResort;
@@ -265,9 +265,18 @@ impl Call {
         }
     }
 
-    /// What a fault says about its target. A wait that the caller's own, shorter deadline cut says
-    /// nothing: else an impatient caller would take a healthy target from everyone.
-    pub(crate) fn blame(&self, fault: Fault) -> Verdict {
+    /// What the end of an attempt says about its target. A wait that the caller's own, shorter
+    /// deadline cut says nothing: else an impatient caller would take a healthy target from everyone.
+    pub(crate) fn report(&self, fault: Option<Fault>) -> Report {
+        let shape =
+            if self.contract.schema_key().is_some() { Shape::Structured } else { Shape::Free };
+        let cut =
+            if fault.is_some_and(|fault| self.was_cut(fault)) { Cut::Caller } else { Cut::Route };
+        Report::of(breaker::Seen { fault, shape, cut, ..breaker::Seen::default() })
+    }
+
+    /// Whether a wait was shorter than the route's because the caller's deadline is.
+    fn was_cut(&self, fault: Fault) -> bool {
         let cut = self.timers.is_some_and(|timers| {
             let wanted = self.contract.route.timeouts;
             match fault {
@@ -277,10 +286,7 @@ impl Call {
                 _ => false,
             }
         });
-        if cut && self.contract.deadline.source != Source::Route {
-            return Verdict::Neutral;
-        }
-        fault.availability()
+        cut && self.contract.deadline.source != Source::Route
     }
 
     /// The target the call is at.

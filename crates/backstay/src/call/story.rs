@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use backstay_decide::breaker::Transition;
+use backstay_decide::breaker::{Transition, Turn};
 use backstay_decide::fault::Fault;
 use backstay_decide::recover::{Decision, Next};
 use backstay_wire::Reply;
@@ -92,6 +92,14 @@ impl Call {
     pub(crate) fn skips(&mut self, index: usize) {
         let Some(stop) = self.stops.get(index) else { return };
         let (target, why) = (stop.target.id.clone(), stop.unable.clone().unwrap_or_default());
+        self.tell(Step::Skipped { target, why });
+    }
+
+    /// A target is passed over that may not be called now.
+    pub(crate) fn rests(&mut self, index: usize, why: String) {
+        let Some(stop) = self.stops.get_mut(index) else { return };
+        stop.passed_over = true;
+        let target = stop.target.id.clone();
         self.tell(Step::Skipped { target, why });
     }
 
@@ -203,24 +211,48 @@ impl Call {
         self.tell(Step::Decided { next: next.into(), why: decision.why.to_string() });
     }
 
-    /// A breaker changed: an operator wants to know at once.
-    pub(super) fn turned(&self, target: &str, transition: Transition) {
+    /// Breakers of the target at `index` changed: an operator wants to know at once.
+    pub(crate) fn turned(&mut self, index: usize, changes: &[Turn]) {
+        let Some(stop) = self.stops.get(index) else { return };
         let now = self.engine.now();
-        match transition {
-            Transition::Opened { until } => {
-                let rest = until.since(now);
-                tracing::warn!(target_id = target, ?rest, "breaker opened");
-                self.engine.metrics().breaker(target, 1);
+        let mut steps = Vec::with_capacity(changes.len());
+        for turn in changes {
+            let (target, plane) = (stop.target.id.as_str(), turn.plane.name());
+            match turn.change {
+                Transition::Opened { .. } => {
+                    tracing::warn!(target_id = target, %turn, "breaker opened");
+                }
+                Transition::Reopened { .. } => {
+                    tracing::warn!(target_id = target, %turn, "breaker opened again");
+                }
+                Transition::HalfOpened { .. } => {
+                    tracing::info!(target_id = target, %turn, "breaker half-open");
+                }
+                Transition::Closed { .. } => {
+                    tracing::info!(target_id = target, %turn, "breaker closed");
+                }
+                Transition::Restored { .. } => {
+                    tracing::info!(target_id = target, %turn, "breaker restored");
+                }
             }
-            Transition::Reopened { until } => {
-                let rest = until.since(now);
-                tracing::warn!(target_id = target, ?rest, "probe failed, breaker stays open");
-            }
-            Transition::Closed => {
-                tracing::info!(target_id = target, "breaker closed");
-                self.engine.metrics().breaker(target, 0);
-            }
+            let shut = stop.health.shut(plane, now, &stop.target.breaker);
+            self.engine.metrics().breaker(target, plane, (turned_to(&turn.change), shut));
+            steps.push(Step::Turned { target: target.to_owned(), change: turn.to_string() });
         }
+        for step in steps {
+            self.tell(step);
+        }
+    }
+}
+
+/// The change in a word, for a label.
+const fn turned_to(change: &Transition) -> &'static str {
+    match change {
+        Transition::Opened { .. } => "opened",
+        Transition::Reopened { .. } => "reopened",
+        Transition::HalfOpened { .. } => "half_opened",
+        Transition::Closed { .. } => "closed",
+        Transition::Restored { .. } => "restored",
     }
 }
 

@@ -1,6 +1,7 @@
 //! The end of a call whose reply was handed on as a stream.
 
 use backstay_decide::Verdict;
+use backstay_decide::breaker::{Report, Rules};
 use backstay_wire::{Dialect, Finish, Usage};
 
 use super::Call;
@@ -23,12 +24,27 @@ impl Call {
     }
 
     /// Reports how the stream went to its target's breaker.
-    pub(crate) fn streamed(&mut self, held: Held, verdict: Verdict) {
+    pub(crate) fn streamed(&mut self, held: Held, report: Report) {
         let now = self.engine.now();
-        let target = self.target_id();
-        if let Some(transition) = held.settle(verdict, now) {
-            self.turned(target, transition);
-        }
+        let Some((index, rules)) = self.at() else { return };
+        // What was handed on piece by piece was not judged.
+        let report = Report { quality: Verdict::Neutral, ..report };
+        let changes = held.settle(report, now, &rules);
+        self.turned(index, &changes);
+    }
+
+    /// Reports to its target's breaker that the stream brought content.
+    pub(super) fn opened(&mut self, held: &Held) {
+        let now = self.engine.now();
+        let Some((index, rules)) = self.at() else { return };
+        let changes = held.started(now, &rules);
+        self.turned(index, &changes);
+    }
+
+    /// The place on the list of the target the call is at, and what its breakers go by.
+    fn at(&self) -> Option<(usize, Rules)> {
+        let index = self.current?;
+        self.stops.get(index).map(|stop| (index, stop.target.breaker))
     }
 
     /// Elements of the stream that are not known here.

@@ -154,6 +154,14 @@ impl Contract {
         }
     }
 
+    /// What the quality of replies is kept apart by: the schema's hash. `None`: there is none.
+    pub fn schema_key(&self) -> Option<u64> {
+        match &self.checks.shape {
+            Shape::Schema(schema) => u64::from_str_radix(schema.hash(), 16).ok(),
+            Shape::Text | Shape::Json => None,
+        }
+    }
+
     /// Whether a reply may call tools.
     pub fn offers_tools(&self) -> bool {
         shape::offers_tools(&self.head, &self.ask)

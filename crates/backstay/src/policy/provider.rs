@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use backstay_decide::breaker::Rules;
 pub use backstay_decide::money::{Money, Price, Prices};
 use backstay_wire::Dialect;
 use backstay_wire::lower::Subset;
@@ -126,6 +127,18 @@ pub struct Target {
     pub max_concurrency: u32,
     /// The largest request body it takes, in bytes. 0: not checked.
     pub max_request_bytes: u64,
+    /// When it rests, and how it comes back.
+    pub breaker: Rules,
+}
+
+impl Target {
+    /// How many keys its provider has; at least 1.
+    pub fn keys(&self) -> usize {
+        match &self.provider.credentials {
+            CredentialSource::Own(keys) => keys.len().max(1),
+            CredentialSource::Caller | CredentialSource::Nobody => 1,
+        }
+    }
 }
 
 impl Target {

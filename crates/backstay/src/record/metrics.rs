@@ -35,7 +35,8 @@ pub struct Metrics {
     edits: Family<EditLabels, Counter>,
     unknown: Family<TargetLabels, Counter>,
     in_flight: Gauge,
-    open: Family<TargetLabels, Gauge>,
+    open: Family<PlaneLabels, Gauge>,
+    turns: Family<TurnLabels, Counter>,
     dropped: Gauge,
 }
 
@@ -60,6 +61,19 @@ struct AttemptLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TargetLabels {
     target: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PlaneLabels {
+    target: String,
+    plane: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TurnLabels {
+    target: String,
+    plane: &'static str,
+    to: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -131,6 +145,7 @@ impl Metrics {
             unknown: Family::default(),
             in_flight: Gauge::default(),
             open: Family::default(),
+            turns: Family::default(),
             dropped: Gauge::default(),
         };
         metrics.register();
@@ -172,7 +187,12 @@ impl Metrics {
             self.unknown.clone(),
         );
         registry.register("calls_in_flight", "Calls not yet ended", self.in_flight.clone());
-        registry.register("breaker_open", "1 while a target rests", self.open.clone());
+        registry.register(
+            "breaker_open",
+            "Breakers of a target that keep calls away, by plane",
+            self.open.clone(),
+        );
+        registry.register("breaker_changes", "Changes of breakers, by plane", self.turns.clone());
         registry.register(
             "call_log_rows_dropped",
             "Call log rows lost: the writer was behind, or the file could not be written",
@@ -245,9 +265,12 @@ impl Metrics {
         self.unknown.get_or_create(&TargetLabels { target: label(target) }).inc_by(count);
     }
 
-    /// A target's breaker opened (1) or closed (0).
-    pub fn breaker(&self, target: &str, open: i64) {
-        self.open.get_or_create(&TargetLabels { target: label(target) }).set(open);
+    /// A breaker of a target changed: to what, and how many of its plane keep calls away now.
+    pub fn breaker(&self, target: &str, plane: &'static str, (to, shut): (&'static str, usize)) {
+        let target = label(target);
+        let open = PlaneLabels { target: target.clone(), plane };
+        self.open.get_or_create(&open).set(i64::try_from(shut).unwrap_or(i64::MAX));
+        self.turns.get_or_create(&TurnLabels { target, plane, to }).inc();
     }
 
     /// Everything as text. `dropped` is the call log's count.

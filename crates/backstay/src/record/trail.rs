@@ -120,6 +120,13 @@ pub enum Step {
         /// For what.
         why: Word,
     },
+    /// A breaker of a target changed by what this call saw.
+    Turned {
+        /// Whose.
+        target: String,
+        /// Which plane, what it did, and the numbers it did it by.
+        change: String,
+    },
     /// The call ended.
     Ended {
         /// The outcome's word.

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use backstay_decide::breaker::Rules;
+
 use crate::policy::{
     OnSemantic, Pattern, Pinning, Policy, ReaskPolicy, RefusalPolicy, Route, Structured, Target,
     Timeouts, Upstream,
@@ -62,5 +64,6 @@ fn at_provider(policy: &Policy, name: &str) -> Option<Arc<Target>> {
         streams: true,
         max_concurrency: 0,
         max_request_bytes: 0,
+        breaker: Rules::DEFAULT,
     }))
 }

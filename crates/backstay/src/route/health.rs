@@ -6,12 +6,11 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
-use backstay_decide::breaker::{Limits, Pass, State, Transition};
+use backstay_decide::breaker::{Ask, KeyRest, Passes, Planes, Refused, Report, Rules, Turn};
 use backstay_decide::lease::{Concurrency, Lease};
 use backstay_decide::timers::Start;
-use backstay_decide::{Breaker, Moment, Verdict};
+use backstay_decide::{Moment, Verdict};
 use backstay_wire::tokens::Ratio;
 use http::Uri;
 use parking_lot::{Mutex, RwLock};
@@ -46,7 +45,6 @@ pub(crate) struct TargetHealth {
     ratio: Mutex<Ratio>,
     /// Replies that reported usage.
     reported: AtomicUsize,
-    keys: AtomicUsize,
     /// Where its calls go, once that was put together.
     pub(crate) address: OnceLock<Uri>,
     /// Its counters, once they were looked up.
@@ -55,15 +53,26 @@ pub(crate) struct TargetHealth {
 
 #[derive(Debug)]
 struct Standing {
-    breaker: Breaker,
+    planes: Planes,
     places: Concurrency,
+}
+
+/// What is asked of a target.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish<'a> {
+    /// The call, as its breakers see it.
+    pub ask: Ask,
+    /// The schema of its reply.
+    pub schema: Option<u64>,
+    /// What its breakers go by.
+    pub rules: &'a Rules,
 }
 
 /// How a target stands at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stand {
-    /// Until when it may not be called; `None`: it may.
-    pub resting_until: Option<Moment>,
+    /// Why it may not be called; `None`: it may.
+    pub refused: Option<Refused>,
     /// Calls it carries.
     pub in_flight: u32,
     /// Whether it has a free place.
@@ -83,12 +92,12 @@ impl Health {
         };
         let known = targets.read().get(key).filter(|health| health.is_at(target)).cloned();
         if let Some(health) = known {
-            health.set_places(target.max_concurrency);
+            health.fit(target);
             return health;
         }
         let mut targets = targets.write();
         if targets.len() >= MAX_TARGETS {
-            targets.retain(|_, health| Arc::strong_count(health) > 1 || !health.is_closed());
+            targets.retain(|_, health| Arc::strong_count(health) > 1 || health.is_troubled());
             if targets.len() >= MAX_TARGETS {
                 targets.clear();
             }
@@ -104,13 +113,12 @@ impl TargetHealth {
         Self {
             base: target.provider.base_url.clone(),
             state: Mutex::new(Standing {
-                breaker: Breaker::new(),
+                planes: Planes::new(target.keys()),
                 places: Concurrency::new(target.max_concurrency),
             }),
             answered: AtomicBool::new(false),
             ratio: Mutex::new(Ratio::default()),
             reported: AtomicUsize::new(0),
-            keys: AtomicUsize::new(0),
             address: OnceLock::new(),
             meter: OnceLock::new(),
         }
@@ -120,23 +128,28 @@ impl TargetHealth {
         self.base == target.provider.base_url
     }
 
-    fn set_places(&self, most: u32) {
+    /// Takes over the places and keys of a target that may have changed.
+    fn fit(&self, target: &Target) {
         let mut state = self.state.lock();
-        if state.places.limit != most {
-            state.places.limit = most;
-        }
+        state.places.limit = target.max_concurrency;
+        state.planes.set_keys(target.keys());
     }
 
-    /// Whether its circuit is closed without a failure: then only what was learned is forgotten.
-    fn is_closed(&self) -> bool {
-        self.state.lock().breaker.state(Moment::ORIGIN) == (State::Closed { failures: 0 })
+    /// Whether something is known against it: else only what was learned is forgotten.
+    fn is_troubled(&self) -> bool {
+        !self.state.lock().planes.is_untroubled(&Rules::DEFAULT)
     }
 
-    /// How it stands at `now`.
-    pub(crate) fn stand(&self, now: Moment) -> Stand {
+    /// A call came that would go here if it could.
+    pub(crate) fn offer(&self, now: Moment, schema: Option<u64>, rules: &Rules) {
+        self.state.lock().planes.offer(now, schema, rules);
+    }
+
+    /// How it stands towards a call.
+    pub(crate) fn stand(&self, wish: &Wish<'_>) -> Stand {
         let state = self.state.lock();
         Stand {
-            resting_until: state.breaker.rests_until(now),
+            refused: state.planes.look(&wish.ask, wish.schema, wish.rules).err(),
             in_flight: state.places.in_flight,
             has_room: state.places.has_room(),
         }
@@ -168,62 +181,69 @@ impl TargetHealth {
         self.ratio.lock().note(bytes, tokens);
     }
 
-    /// The next of the provider's keys, in turn.
-    pub(crate) fn next_key(&self) -> usize {
-        self.keys.fetch_add(1, Ordering::Relaxed)
+    /// How many of its breakers of a kind keep calls away.
+    pub(crate) fn shut(&self, plane: &str, now: Moment, rules: &Rules) -> usize {
+        self.state.lock().planes.shut(plane, now, rules)
     }
 
-    /// A pass and a place, or `None` when it rests or is full.
-    pub(crate) fn take(self: &Arc<Self>, now: Moment, lease: Duration) -> Option<Held> {
+    /// Passes and a place, or `None` when it rests or is full; and what changed by the time.
+    pub(crate) fn take(self: &Arc<Self>, wish: &Wish<'_>) -> (Option<Held>, Vec<Turn>) {
         let mut state = self.state.lock();
-        let place = state.places.take()?;
-        let Some(pass) = state.breaker.admit(now, &limits(lease)) else {
+        let Some(place) = state.places.take() else { return (None, Vec::new()) };
+        let admitted = state.planes.admit(&wish.ask, wish.schema, wish.rules);
+        let Ok(passes) = admitted.passes else {
             state.places.give(place);
-            return None;
+            return (None, admitted.changes);
         };
         drop(state);
-        Some(Held::new(Arc::clone(self), pass, place, lease))
+        (Some(Held::new(Arc::clone(self), passes, place)), admitted.changes)
     }
 
-    /// A pass and a place whatever the breaker says; `None` only when it is full.
-    pub(crate) fn force(self: &Arc<Self>, now: Moment, lease: Duration) -> Option<Held> {
+    /// Passes and a place whatever the breakers say; `None` only when it is full.
+    pub(crate) fn force(self: &Arc<Self>, wish: &Wish<'_>) -> (Option<Held>, Vec<Turn>) {
         let mut state = self.state.lock();
-        let place = state.places.take()?;
-        let pass = state.breaker.force(now, &limits(lease));
+        let Some(place) = state.places.take() else { return (None, Vec::new()) };
+        let admitted = state.planes.force(&wish.ask, wish.schema, wish.rules);
         drop(state);
-        Some(Held::new(Arc::clone(self), pass, place, lease))
+        let held = admitted.passes.ok().map(|passes| Held::new(Arc::clone(self), passes, place));
+        (held, admitted.changes)
+    }
+
+    /// What was held brought its first content.
+    pub(crate) fn started(&self, passes: &Passes, now: Moment, rules: &Rules) -> Vec<Turn> {
+        self.state.lock().planes.started(passes, now, rules)
     }
 
     /// Settles what was held.
     pub(crate) fn settle(
         &self,
-        (pass, place): (Pass, Lease),
-        verdict: Verdict,
+        (passes, place): (Passes, Lease),
+        report: Report,
         now: Moment,
-        lease: Duration,
-    ) -> Option<Transition> {
-        if verdict == Verdict::Success {
+        rules: &Rules,
+    ) -> Vec<Turn> {
+        if matches!(report.availability, Verdict::Success | Verdict::Soft) {
             self.answered.store(true, Ordering::Relaxed);
         }
         let mut state = self.state.lock();
         state.places.give(place);
-        state.breaker.note(pass, verdict, now, &limits(lease), &mut ThreadDice)
+        state.planes.note(passes, report, now, (rules, &mut ThreadDice))
     }
 
     /// Gives back what was held, without a verdict.
-    pub(crate) fn release(&self, (pass, place): (Pass, Lease)) {
+    pub(crate) fn release(&self, (passes, place): (Passes, Lease)) {
         let mut state = self.state.lock();
         state.places.give(place);
-        state.breaker.release(pass);
+        state.planes.release(passes);
     }
 
     /// Leaves the target alone until `until`, as it asked.
     pub(crate) fn rest_until(&self, until: Moment) {
-        self.state.lock().breaker.rest_until(until);
+        self.state.lock().planes.rest_until(until);
     }
-}
 
-/// The breaker's limits, for attempts that may take `lease`.
-fn limits(lease: Duration) -> Limits {
-    Limits { probe_lease: lease, ..Limits::default() }
+    /// Leaves one of its keys alone until `until`.
+    pub(crate) fn rest_key(&self, key: usize, until: Moment, why: KeyRest) {
+        self.state.lock().planes.rest_key(key, until, why);
+    }
 }

@@ -21,7 +21,7 @@ pub(crate) use direct::direct;
 pub use guard::Held;
 pub use health::Health;
 pub(crate) use health::TargetHealth;
-pub(crate) use next::{Halt, Step, live_elsewhere, next};
+pub(crate) use next::{Halt, Step, live_elsewhere, next, rests_until};
 
 /// One target on a call's list.
 #[derive(Debug)]
@@ -42,6 +42,8 @@ pub(crate) struct Stop {
     pub reasks: u32,
     /// Whether this call will not come back to it.
     pub left: bool,
+    /// Whether it was said why the call passed it over.
+    pub passed_over: bool,
 }
 
 /// One attempt, ready to go. A second, hedged one joins it in a later version.
@@ -97,6 +99,7 @@ pub(crate) fn list(engine: &Engine, contract: &Contract) -> Vec<Stop> {
                 tries: 0,
                 reasks: 0,
                 left: false,
+                passed_over: false,
             }
         })
         .collect()

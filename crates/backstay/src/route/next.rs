@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use backstay_decide::breaker::{Ask, Denial, Elsewhere, Suits};
 use backstay_decide::tiers::{self, Candidate, Pick, Rule};
 use backstay_decide::timers::{Room, Timers};
 use backstay_decide::{Local, Moment};
 
+use super::health::Wish;
 use super::{Armed, Held, Shot, Stop};
 use crate::attempt::adapter::{self, Turned};
 use crate::call::{Call, Plan};
@@ -50,6 +52,9 @@ pub(crate) fn next(call: &mut Call) -> Step {
         Plan::Again { .. } | Plan::Stay => Rule::Again,
         Plan::Start | Plan::Elsewhere => Rule::Elsewhere,
     };
+    if call.plan == Plan::Start {
+        offer(call, now);
+    }
     match choose(call, rule, now) {
         Pick::Target(index) => arm(call, index, now, Admission::Ordinary),
         Pick::Forced(index) => arm(call, index, now, Admission::Forced),
@@ -68,7 +73,8 @@ enum Admission {
 }
 
 fn choose(call: &Call, rule: Rule, now: Moment) -> Pick {
-    let candidates: Vec<Candidate> = call.stops.iter().map(|stop| candidate(stop, now)).collect();
+    let candidates: Vec<Candidate> =
+        call.stops.iter().map(|stop| candidate(call, stop, now)).collect();
     let ask = tiers::Ask {
         after: call.current,
         rule,
@@ -80,23 +86,54 @@ fn choose(call: &Call, rule: Rule, now: Moment) -> Pick {
     tiers::pick(&candidates, &ask, &mut ThreadDice)
 }
 
-fn candidate(stop: &Stop, now: Moment) -> Candidate {
-    let stand = stop.health.stand(now);
-    let busy = (!stand.has_room).then(|| now.plus(BUSY_LOOK));
+/// Tells every target that a call came which would go there if it could: the shares of those that
+/// are being tested are shares of such calls.
+fn offer(call: &Call, now: Moment) {
+    let schema = call.contract.schema_key();
+    for stop in &call.stops {
+        stop.health.offer(now, schema, &stop.target.breaker);
+    }
+}
+
+fn wish<'a>(call: &Call, stop: &'a Stop, now: Moment, elsewhere: Elsewhere) -> Wish<'a> {
+    // Any call may be a test: nothing was released to the caller yet, so a failed one is made again.
+    let lease = call.contract.route.timeouts.total + GRACE;
+    let ask = Ask { now, lease, elsewhere, suits: Suits::Test };
+    Wish { ask, schema: call.contract.schema_key(), rules: &stop.target.breaker }
+}
+
+fn candidate(call: &Call, stop: &Stop, now: Moment) -> Candidate {
+    let stand = stop.health.stand(&wish(call, stop, now, Elsewhere::Live));
+    let soon = now.plus(BUSY_LOOK);
+    let busy = (!stand.has_room).then_some(soon);
+    let held_back = stand.refused.is_some_and(|refused| refused.yields());
+    let rest = stand.refused.filter(|_| !held_back).map(|refused| refused.denied);
+    let resting_until = rest.and_then(|denied| match denied.why {
+        // A test may end at any moment.
+        Denial::Testing => Some(soon),
+        _ => denied.until,
+    });
+    let is_out = rest.is_some_and(|denied| denied.why == Denial::Forced);
     Candidate {
         tier: stop.tier,
         tries: stop.tries,
-        resting_until: stand.resting_until.max(busy),
-        able: stop.unable.is_none(),
+        resting_until: resting_until.max(busy),
+        able: stop.unable.is_none() && !is_out,
         in_flight: stand.in_flight,
         left_for_good: stop.left,
+        held_back,
     }
+}
+
+/// Until when `stop` may not be called though nobody else may be; `None`: it may.
+pub(crate) fn rests_until(call: &Call, stop: &Stop, now: Moment) -> Option<Moment> {
+    stop.health.stand(&wish(call, stop, now, Elsewhere::Nobody)).refused?.denied.until
 }
 
 /// Live, able targets this call has not tried, without the one it is at.
 pub(crate) fn live_elsewhere(call: &Call, now: Moment) -> u32 {
     let live = |(index, stop): &(usize, &Stop)| {
-        Some(*index) != call.current && candidate(stop, now).is_untried_and_live(now)
+        Some(*index) != call.current && candidate(call, stop, now).is_untried_and_live(now)
     };
     u32::try_from(call.stops.iter().enumerate().filter(live).count()).unwrap_or(u32::MAX)
 }
@@ -106,17 +143,36 @@ fn arm(call: &mut Call, index: usize, now: Moment, admission: Admission) -> Step
         return Step::End(Halt::Failed(CallError::local(Local::Internal, "no such target")));
     };
     let Some(timers) = cut(call, stop, now) else { return late(call, now) };
-    let lease = timers.total + GRACE;
-    let held = match admission {
-        Admission::Ordinary => stop.health.take(now, lease),
-        Admission::Forced => stop.health.force(now, lease),
+    let held_back = candidate(call, stop, now).held_back;
+    let elsewhere = if held_back { Elsewhere::Nobody } else { Elsewhere::Live };
+    let wish = wish(call, stop, now, elsewhere);
+    let (held, changes) = match admission {
+        Admission::Ordinary => stop.health.take(&wish),
+        Admission::Forced => stop.health.force(&wish),
     };
+    call.turned(index, &changes);
     // Somebody was quicker between the look and the grip: look again.
     let Some(held) = held else { return Step::Rest(now.plus(BUSY_LOOK)) };
     if call.current != Some(index) {
         call.turn_to(index);
     }
+    pass_over(call, index, now);
     shoot(call, index, held, (timers, now))
+}
+
+/// Says once of each target before the one at `index` why the call does not go there.
+fn pass_over(call: &mut Call, index: usize, now: Moment) {
+    for before in 0..index {
+        let Some(stop) = call.stops.get(before).filter(|stop| !stop.passed_over) else { continue };
+        let stand = stop.health.stand(&wish(call, stop, now, Elsewhere::Live));
+        let Some(refused) = stand.refused.filter(|_| stop.tries == 0) else { continue };
+        let left = refused.denied.until.map(|until| until.since(now));
+        let why = match left {
+            Some(left) => format!("{refused}, for {left:.1?} more"),
+            None => refused.to_string(),
+        };
+        call.rests(before, why);
+    }
 }
 
 fn shoot(call: &mut Call, index: usize, held: Held, (timers, now): (Timers, Moment)) -> Step {
@@ -127,7 +183,7 @@ fn shoot(call: &mut Call, index: usize, held: Held, (timers, now): (Timers, Mome
     let turned = Turned {
         cap: call.cap,
         reask: &call.reask,
-        key: stop.health.next_key(),
+        key: held.key(),
         address: Some(&health.address),
     };
     let target = std::sync::Arc::clone(&stop.target);
@@ -175,7 +231,7 @@ fn untried_tiers(call: &Call, tier: usize, now: Moment) -> u32 {
     let tiers = call.contract.route.tiers.len();
     let live = |other: &usize| {
         let mut stops = call.stops.iter().filter(|stop| stop.tier == *other);
-        *other != tier && stops.any(|stop| candidate(stop, now).is_untried_and_live(now))
+        *other != tier && stops.any(|stop| candidate(call, stop, now).is_untried_and_live(now))
     };
     u32::try_from((0..tiers).filter(live).count()).unwrap_or(u32::MAX)
 }
@@ -200,8 +256,15 @@ fn nothing(call: &mut Call, now: Moment) -> Step {
         return Step::End(Halt::Planned);
     }
     let resting = |stop: &Stop| {
-        let until = stop.health.stand(now).resting_until?;
-        Some(format!("{} rests for {:.1?} more", stop.target.id, until.since(now)))
+        let refused = stop.health.stand(&wish(call, stop, now, Elsewhere::Nobody)).refused?;
+        match refused.denied.until {
+            Some(until) => Some(format!(
+                "{} rests for {:.1?} more ({refused})",
+                stop.target.id,
+                until.since(now)
+            )),
+            None => Some(format!("{}: {}", stop.target.id, refused.denied.why)),
+        }
     };
     let rests: Vec<String> = call.stops.iter().filter_map(resting).collect();
     let note = match rests.as_slice() {

@@ -90,6 +90,7 @@ fn told(step: &Step) -> (&'static str, Vec<String>) {
         }
         Step::Decided { next, why } => ("decided", vec![format!("{next}: {why}")]),
         Step::Waited { ms, why } => ("waits", vec![format!("{ms:.1} ms {why}")]),
+        Step::Turned { target, change } => ("breaker", vec![format!("{target}: {change}")]),
         Step::Ended { outcome, code, note } => {
             let code = code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
             ("ended", vec![format!("{outcome}{code}"), note.clone()])

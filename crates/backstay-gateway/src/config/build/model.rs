@@ -69,6 +69,7 @@ impl Loading<'_> {
             streams: table.streams,
             max_concurrency: table.max_concurrency,
             max_request_bytes: table.max_request_bytes,
+            breaker: backstay_decide::breaker::Rules::DEFAULT,
         })
     }
 

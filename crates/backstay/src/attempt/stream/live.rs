@@ -9,7 +9,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use backstay_decide::Verdict;
+use backstay_decide::breaker::Report;
 use backstay_decide::fault::Fault;
 use backstay_wire::dialect::{ErrorOut, StreamWriter, UsageEvent};
 use backstay_wire::{Delta, Finish, Usage};
@@ -196,7 +196,8 @@ impl Live {
             self.call.lost(writer.losses());
         }
         self.call.met_unknown(self.passing.unknown);
-        self.call.streamed(source.held, Verdict::Success);
+        let report = self.call.report(None);
+        self.call.streamed(source.held, report);
         self.call.stream_done(outcome, finish, self.passing.usage);
     }
 
@@ -221,8 +222,9 @@ impl Live {
     fn ended(&mut self, failure: &Failure) {
         let Some(source) = self.source.take() else { return };
         drop(source.opened);
-        let verdict = if self.late { Verdict::Neutral } else { self.call.blame(failure.fault) };
-        self.call.streamed(source.held, verdict);
+        let report =
+            if self.late { Report::NEUTRAL } else { self.call.report(Some(failure.fault)) };
+        self.call.streamed(source.held, report);
         self.call.stream_failed(failure, self.passing.usage);
         self.outcome = Outcome::Failed;
     }

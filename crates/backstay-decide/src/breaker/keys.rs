@@ -1,0 +1,207 @@
+//! The keys of one target: used in turn, each with its own rests and its own breaker for throttling.
+//!
+//! A provider limits keys, not models: a key that is spent or throttled rests by itself while the
+//! others go on. The target rests only when all of them do, until the first is back.
+
+use super::{Ask, Breaker, Denial, Denied, Elsewhere, Limits};
+use crate::time::Moment;
+
+/// Most keys kept count of.
+const MAX_KEYS: usize = 1000;
+
+/// Why a key rests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KeyRest {
+    /// Too many requests: it is good again soon.
+    Throttled,
+    /// Its quota or credit is spent: it is good again after the reset, or when somebody pays.
+    Quota,
+    /// The provider does not take it (401, 403).
+    Rejected,
+}
+
+/// The keys of one target, by number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Keys {
+    /// Never empty: a target without a key has one that is nobody's.
+    keys: Vec<Key>,
+    /// Whose turn it is.
+    turn: usize,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Key {
+    rest: Option<(Moment, KeyRest)>,
+    throttling: Breaker,
+}
+
+impl Keys {
+    /// `count` fresh keys; 0 counts as 1.
+    pub fn new(count: usize) -> Self {
+        let mut keys = Self { keys: Vec::new(), turn: 0 };
+        keys.resize(count);
+        keys
+    }
+
+    /// How many there are; at least 1.
+    pub fn count(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Makes it `count` keys; what is known of those that stay, stays.
+    pub fn resize(&mut self, count: usize) {
+        self.keys.resize_with(count.clamp(1, MAX_KEYS), Key::default);
+        self.turn %= self.keys.len();
+    }
+
+    /// Lets a key rest until `until`; never less long than before. An unknown key is none.
+    pub fn rest(&mut self, key: usize, until: Moment, why: KeyRest) {
+        let Some(key) = self.keys.get_mut(key) else { return };
+        if key.rest.is_none_or(|(before, _)| before < until) {
+            key.rest = Some((until, why));
+        }
+    }
+
+    /// Until when a key rests, and why; `None`: it does not.
+    pub fn rests(&self, key: usize, now: Moment) -> Option<(Moment, KeyRest)> {
+        self.keys.get(key)?.rest.filter(|(until, _)| *until > now)
+    }
+
+    /// The breaker of a key.
+    pub fn throttling(&self, key: usize) -> Option<&Breaker> {
+        self.keys.get(key).map(|key| &key.throttling)
+    }
+
+    pub(super) fn throttling_mut(&mut self, key: usize) -> Option<&mut Breaker> {
+        self.keys.get_mut(key).map(|key| &mut key.throttling)
+    }
+
+    /// The breakers of all keys, in order.
+    pub(super) fn breakers(&mut self) -> impl Iterator<Item = &mut Breaker> {
+        self.keys.iter_mut().map(|key| &mut key.throttling)
+    }
+
+    /// The key whose turn it is among those that may be used. With `limits` their breakers have a
+    /// say; without, only their rests.
+    ///
+    /// # Errors
+    /// [`Denied`]: none may be used, and when the first may.
+    pub fn look(&self, ask: &Ask, limits: Option<&Limits>) -> Result<usize, Denied> {
+        let count = self.keys.len();
+        let turns = || (0..count).map(|step| (self.turn + step) % count);
+        // Another key is as good as another target.
+        let others = Ask { elsewhere: Elsewhere::Live, ..*ask };
+        let first = turns().find(|key| self.may(*key, &others, limits).is_ok());
+        if let Some(key) = first {
+            return Ok(key);
+        }
+        let mut denials = Vec::with_capacity(count);
+        for key in turns() {
+            match self.may(key, ask, limits) {
+                Ok(()) => return Ok(key),
+                Err(denied) => denials.push(denied),
+            }
+        }
+        let until = denials.iter().filter_map(|denied| denied.until).min();
+        let why = match denials.as_slice() {
+            [only] => only.why,
+            several if several.iter().any(|denied| denied.why == Denial::Share) => Denial::Share,
+            _ => Denial::Keys,
+        };
+        Err(Denied { until, why })
+    }
+
+    fn may(&self, key: usize, ask: &Ask, limits: Option<&Limits>) -> Result<(), Denied> {
+        if let Some((until, _)) = self.rests(key, ask.now) {
+            return Err(Denied { until: Some(until), why: Denial::Keys });
+        }
+        match (limits, self.throttling(key)) {
+            (Some(limits), Some(breaker)) => breaker.look(ask, limits),
+            _ => Ok(()),
+        }
+    }
+
+    /// The key that is back first.
+    pub(super) fn first_back(&self) -> usize {
+        let until = |key: &usize| self.keys.get(*key).and_then(|key| key.rest).map(|rest| rest.0);
+        (0..self.keys.len()).min_by_key(until).unwrap_or(0)
+    }
+
+    /// The key was used: it is the next one's turn.
+    pub(super) fn used(&mut self, key: usize) {
+        self.turn = (key + 1) % self.keys.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::breaker::Suits;
+
+    const fn at(seconds: u64) -> Moment {
+        Moment::at(Duration::from_secs(seconds))
+    }
+
+    fn ask(seconds: u64) -> Ask {
+        let lease = Duration::from_mins(1);
+        Ask { now: at(seconds), lease, elsewhere: Elsewhere::Live, suits: Suits::Test }
+    }
+
+    fn use_next(keys: &mut Keys, seconds: u64) -> Result<usize, Denied> {
+        let key = keys.look(&ask(seconds), Some(&Limits::THROTTLING))?;
+        keys.used(key);
+        Ok(key)
+    }
+
+    #[test]
+    fn keys_take_turns_and_a_resting_one_is_passed_over_until_its_reset() {
+        let mut keys = Keys::new(3);
+        let turns: Vec<_> = (0..4).map(|_| use_next(&mut keys, 0).unwrap()).collect();
+        assert_eq!(turns, [0, 1, 2, 0]);
+        keys.rest(1, at(100), KeyRest::Quota);
+        let turns: Vec<_> = (0..4).map(|_| use_next(&mut keys, 50).unwrap()).collect();
+        assert_eq!(turns, [2, 0, 2, 0]);
+        assert_eq!(keys.rests(1, at(99)), Some((at(100), KeyRest::Quota)));
+        assert_eq!(keys.rests(1, at(100)), None);
+        let turns: Vec<_> = (0..3).map(|_| use_next(&mut keys, 100).unwrap()).collect();
+        assert_eq!(turns, [1, 2, 0]);
+    }
+
+    #[test]
+    fn when_all_rest_the_first_one_back_says_until_when() {
+        let mut keys = Keys::new(2);
+        keys.rest(0, at(100), KeyRest::Quota);
+        keys.rest(1, at(60), KeyRest::Throttled);
+        assert_eq!(use_next(&mut keys, 0), Err(Denied { until: Some(at(60)), why: Denial::Keys }));
+        assert_eq!(use_next(&mut keys, 60), Ok(1));
+    }
+
+    #[test]
+    fn a_rest_is_never_shortened_and_an_unknown_key_has_none() {
+        let mut keys = Keys::new(0);
+        assert_eq!(keys.count(), 1);
+        keys.rest(0, at(100), KeyRest::Quota);
+        keys.rest(0, at(50), KeyRest::Throttled);
+        assert_eq!(keys.rests(0, at(0)), Some((at(100), KeyRest::Quota)));
+        keys.rest(0, at(200), KeyRest::Rejected);
+        assert_eq!(keys.rests(0, at(0)), Some((at(200), KeyRest::Rejected)));
+        keys.rest(7, at(100), KeyRest::Quota);
+        assert_eq!(keys.rests(7, at(0)), None);
+        assert!(keys.throttling(7).is_none());
+    }
+
+    #[test]
+    fn more_or_fewer_keys_keep_what_is_known_and_the_turn_stays_in_range() {
+        let mut keys = Keys::new(3);
+        keys.rest(0, at(100), KeyRest::Quota);
+        assert_eq!(use_next(&mut keys, 0), Ok(1));
+        keys.resize(2);
+        assert_eq!(use_next(&mut keys, 0), Ok(1));
+        keys.resize(1);
+        assert!(use_next(&mut keys, 0).is_err());
+        keys.resize(usize::MAX);
+        assert_eq!(keys.count(), MAX_KEYS);
+    }
+}

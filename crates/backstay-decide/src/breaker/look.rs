@@ -1,0 +1,127 @@
+//! What a breaker looks like to somebody who only looks: nothing here changes it.
+
+use std::time::Duration;
+
+use super::pass::{Ask, Denial, Denied, Elsewhere, Suits};
+use super::{Breaker, Limits, Mode, Pace, Phase, State, Tally, after_test, outlasted};
+use crate::time::Moment;
+
+impl Breaker {
+    /// Where the circuit stands.
+    pub fn state(&self, now: Moment, limits: &Limits) -> State {
+        match self.phase_at(now, limits) {
+            Phase::Closed => State::Closed { failures: self.row },
+            Phase::Probation { began } => State::Probation {
+                share: limits.probation.share_after(now.since(began)),
+                until: began.plus(limits.probation.lasts),
+            },
+            Phase::Open { until } => State::Open { until },
+            Phase::HalfOpen { started, finished, .. } => {
+                State::HalfOpen { started, finished, in_flight: self.in_flight(now) }
+            }
+        }
+    }
+
+    /// What the last window holds.
+    pub fn tally(&self, now: Moment, limits: &Limits) -> Tally {
+        self.window.in_window(now, limits.window)
+    }
+
+    /// Whether nothing is known against it: then it may be forgotten.
+    pub fn is_untroubled(&self) -> bool {
+        self.phase == Phase::Closed && self.row == 0
+    }
+
+    /// Changes of the circuit so far.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The phase, with what the passing of time makes of it.
+    pub(super) fn phase_at(&self, now: Moment, limits: &Limits) -> Phase {
+        match self.phase {
+            Phase::Open { until } if now >= until => {
+                Phase::HalfOpen { began: now, started: 0, finished: 0 }
+            }
+            Phase::HalfOpen { began, finished, .. }
+                if finished > 0 && outlasted(limits.canary.patience, began, now) =>
+            {
+                after_test(now, limits)
+            }
+            Phase::Probation { .. } if self.is_whole(now, limits) => Phase::Closed,
+            phase => phase,
+        }
+    }
+
+    /// Whether it is closed, and past its probation.
+    pub(super) fn is_whole(&self, now: Moment, limits: &Limits) -> bool {
+        match self.phase {
+            Phase::Closed => true,
+            Phase::Probation { began } => now.since(began) >= limits.probation.lasts,
+            Phase::Open { .. } | Phase::HalfOpen { .. } => false,
+        }
+    }
+
+    pub(super) fn in_flight(&self, now: Moment) -> u32 {
+        let live = self.slots.iter().filter(|slot| now < slot.lease).count();
+        u32::try_from(live).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a call may go through, without letting it.
+    ///
+    /// # Errors
+    /// [`Denied`]: why not, and until when.
+    pub fn look(&self, ask: &Ask, limits: &Limits) -> Result<(), Denied> {
+        let circuit = match limits.mode {
+            Mode::ForcedOpen => return Err(Denied { until: None, why: Denial::Forced }),
+            Mode::ForcedClosed | Mode::MetricsOnly => Ok(()),
+            Mode::Automatic => self.passes(ask, limits),
+        };
+        if self.asked <= ask.now {
+            return circuit;
+        }
+        match circuit {
+            Ok(()) => Err(Denied { until: Some(self.asked), why: Denial::Asked }),
+            Err(denied) => Err(Denied { until: denied.until.max(Some(self.asked)), ..denied }),
+        }
+    }
+
+    /// What the circuit itself says to a call.
+    pub(super) fn passes(&self, ask: &Ask, limits: &Limits) -> Result<(), Denied> {
+        match self.phase_at(ask.now, limits) {
+            Phase::Closed => Ok(()),
+            Phase::Open { until } => Err(Denied { until: Some(until), why: Denial::Open }),
+            Phase::Probation { began } => self.in_share(began, ask, limits),
+            Phase::HalfOpen { .. } => self.may_test(ask, limits),
+        }
+    }
+
+    fn may_test(&self, ask: &Ask, limits: &Limits) -> Result<(), Denied> {
+        let live = self.slots.iter().filter(|slot| ask.now < slot.lease);
+        let first_back = live.map(|slot| slot.lease).min();
+        if self.in_flight(ask.now) >= limits.canary.at_once.max(1) {
+            return Err(Denied { until: first_back, why: Denial::Testing });
+        }
+        if ask.elsewhere == Elsewhere::Nobody {
+            return Ok(());
+        }
+        let is_fresh = !matches!(self.phase, Phase::HalfOpen { .. });
+        let is_due = is_fresh || self.pace.is_due(ask.now, limits.canary.every);
+        if is_due && ask.suits == Suits::Test {
+            return Ok(());
+        }
+        let last = if is_fresh { Pace::begun(ask.now) } else { self.pace };
+        let due = last.due_at(limits.canary.every);
+        Err(Denied { until: Some(due.max(ask.now)), why: Denial::Share })
+    }
+
+    fn in_share(&self, began: Moment, ask: &Ask, limits: &Limits) -> Result<(), Denied> {
+        let is_fresh = !matches!(self.phase, Phase::Probation { .. });
+        let all = limits.probation.share_after(ask.now.since(began)) >= 1.0;
+        let is_due = all || is_fresh || self.pace.is_due(ask.now, Duration::ZERO);
+        if is_due || ask.elsewhere == Elsewhere::Nobody {
+            return Ok(());
+        }
+        Err(Denied { until: Some(ask.now), why: Denial::Share })
+    }
+}

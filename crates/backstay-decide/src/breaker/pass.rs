@@ -1,0 +1,118 @@
+//! Leave to call, and why there is none.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::time::Moment;
+
+/// Leave to make one call. Give it back through [`Breaker::note`](super::Breaker::note) or
+/// [`Breaker::release`](super::Breaker::release); one that is lost runs out.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Pass {
+    /// The epoch it was given in.
+    pub(super) epoch: u64,
+    pub(super) kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The circuit was closed.
+    Ordinary,
+    /// It tests a half-open circuit, under this number.
+    Canary(u64),
+    /// Let through an open circuit for want of another target.
+    Forced,
+    /// Let through by an operator's mode: its end says nothing.
+    Bystander,
+}
+
+impl Pass {
+    /// Whether this call tests a target that was resting.
+    pub fn is_probe(&self) -> bool {
+        match self.kind {
+            Kind::Canary(_) | Kind::Forced => true,
+            Kind::Ordinary | Kind::Bystander => false,
+        }
+    }
+}
+
+/// A test in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot {
+    pub(super) number: u64,
+    /// When it counts as lost.
+    pub(super) lease: Moment,
+    /// Whether it brought content.
+    pub(super) started: bool,
+}
+
+/// Whether somebody else can serve the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Elsewhere {
+    /// Another target is live: this one may be spared.
+    Live,
+    /// None is: a share or a ramp would only turn calls away.
+    Nobody,
+}
+
+/// Whether the call may be used to test a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Suits {
+    /// It can be made again elsewhere, and has the time for it.
+    Test,
+    /// It has effects, or too little time: only a healthy target is good enough.
+    HealthyOnly,
+}
+
+/// The call that wants to go through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// The time.
+    pub now: Moment,
+    /// How long the call may take to report, should it be a test: its `total` and some grace.
+    pub lease: Duration,
+    /// Whether somebody else can serve it.
+    pub elsewhere: Elsewhere,
+    /// Whether it may be used as a test.
+    pub suits: Suits,
+}
+
+/// Why a call may not go through now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Denied {
+    /// The earliest moment at which it may, as far as is known now. `None`: an operator must act.
+    pub until: Option<Moment>,
+    /// The reason.
+    pub why: Denial,
+}
+
+/// The reason of a [`Denied`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Denial {
+    /// The circuit is open.
+    Open,
+    /// The target asked to be left alone.
+    Asked,
+    /// It is being tested, or on probation, and this call is not in the share that goes through.
+    Share,
+    /// All tests that may be in flight are.
+    Testing,
+    /// None of its keys may be used.
+    Keys,
+    /// An operator took it out.
+    Forced,
+}
+
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Open => "its breaker is open",
+            Self::Asked => "it asked to be left alone",
+            Self::Share => "only a share of the calls goes there until it has proved itself",
+            Self::Testing => "it is being tested by other calls",
+            Self::Keys => "all its keys rest",
+            Self::Forced => "an operator took it out",
+        })
+    }
+}
