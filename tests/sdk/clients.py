@@ -46,6 +46,7 @@ class Answer:
     tools: list[tuple[str, str, dict]] = field(default_factory=list)  # id, name, arguments
     headers: dict = field(default_factory=dict)
     pieces: int = 0  # text deltas, for a stream
+    extra: dict = field(default_factory=dict)  # fields of the body that the SDK's own type does not have
 
     def json(self):
         return json.loads(self.text)
@@ -97,6 +98,7 @@ class OpenAi:
             output_tokens=whole.usage.completion_tokens if whole.usage else None,
             tools=[(call.id, call.function.name, json.loads(call.function.arguments)) for call in calls],
             headers=headers or {},
+            extra=whole.model_extra or {},
         )
 
     def open_stream(self, model, text, **asked):
@@ -210,6 +212,7 @@ class Anthropic:
             output_tokens=whole.usage.output_tokens,
             tools=[(block.id, block.name, block.input) for block in whole.content if block.type == "tool_use"],
             headers=headers or {},
+            extra=whole.model_extra or {},
         )
 
     def open_stream(self, model, text, **asked):

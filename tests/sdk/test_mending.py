@@ -1,5 +1,6 @@
 """Replies that are almost right: stock SDKs get the value, and are told what was done to it."""
 
+from collections import Counter
 from typing import Literal
 
 import pytest
@@ -69,3 +70,31 @@ def a_reply_that_could_be_two_values_is_an_error_and_no_guess(sdk, start, mock, 
     with pytest.raises(sdk.kind.errors.APIStatusError) as failure:
         client.parse("ask", "Shall we?", Decision)
     assert sdk.kind.code(failure.value) == "reply_not_json"
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def every_edit_stands_in_the_header_and_in_the_body_where_the_caller_asks_for_it(sdk, start, mock, provider):
+    client = sdk(start(plain(mock.url, provider, "prose-around")))
+    schema = Decision.model_json_schema()
+    silent = client.say("ask", "Shall we?", schema=schema)
+    asked = client.say("ask", "Shall we?", schema=schema, headers={"x-backstay-edits": "1"})
+    assert "backstay" not in silent.extra
+    edits = asked.extra["backstay"]["edits"]
+    told = Counter(edit["kind"] for edit in edits)
+    for answer in (silent, asked):
+        Decision.model_validate_json(answer.text)
+        assert answer.headers["x-backstay-outcome"] == "mended"
+        counts = (count.split("=") for count in answer.headers["x-backstay-edits"].split(", "))
+        assert {kind: int(count) for kind, count in counts} == told
+    assert edits[0]["kind"] == "prose_before" and edits[0]["before"] and not edits[0]["after"]
+    assert edits[0]["span"][0] == 0 and (edits[0]["line"], edits[0]["column"]) == (1, 1)
+
+
+def a_route_may_tell_its_edits_in_every_body(sdk, start, mock):
+    own, always = sdk.kind.provider, 'report_edits = "always"\n'
+    told = {}
+    for behaviour in ("fenced", "healthy"):
+        client = sdk(start(plain(mock.url, own, behaviour, extra=always)))
+        answer = client.say("ask", "Shall we?", schema=Decision.model_json_schema())
+        told[behaviour] = [edit["kind"] for edit in answer.extra["backstay"]["edits"]]
+    assert set(told["fenced"]) == {"fence"} and told["healthy"] == []
