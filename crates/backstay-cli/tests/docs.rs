@@ -244,6 +244,15 @@ fn assert_leads(page: &Path, link: &str) {
 }
 
 #[test]
+fn every_page_of_the_reference_is_linked_from_the_front_page() {
+    let linked = links(&text("README.md"));
+    for page in files(&root().join("docs/reference"), ".md") {
+        let name = format!("docs/reference/{}", page.file_name().unwrap().display());
+        assert!(linked.contains(&name), "README.md does not link to {name}");
+    }
+}
+
+#[test]
 fn every_source_file_that_a_page_names_is_there() {
     let mut count = 0;
     for page in files(&root(), ".md") {

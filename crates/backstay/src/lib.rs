@@ -7,11 +7,10 @@
 //!
 //! ```no_run
 //! use backstay::call::{self, Body};
-//! use backstay::contract::Ask;
+//! use backstay::contract::{Ask, Dialect};
 //! use backstay::engine::Engine;
 //! use backstay::policy::{Policy, Provider, Secret};
 //! use backstay::record::CallLog;
-//! use backstay_wire::Dialect;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let key = Secret::new(std::env::var("OPENAI_API_KEY")?);

@@ -234,9 +234,8 @@ pub(super) struct RouteTable {
     /// Checks beyond the schema. Default: none.
     pub(super) rules: Vec<RuleTable>,
     /// What of a broken answer's JSON is mended: `"strict"` (damage with one reading), `"standard"`
-    /// (the same; what lost something is refused too, unless `partial` says otherwise),
-    /// `"lenient"` (also doubtful keys and numbers, by rule), `"off"`, or the table below. Default:
-    /// `"standard"`.
+    /// (the same, and with `partial = "accept"` also what lost something), `"lenient"` (also doubtful
+    /// keys and numbers, by rule), `"off"`, or the table below. Default: `"standard"`.
     #[serde(deserialize_with = "super::mend_words::word_or_table")]
     #[schemars(schema_with = "super::mend_words::schema")]
     pub(super) mend: MendTable,

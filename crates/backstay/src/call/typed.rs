@@ -100,11 +100,10 @@ impl fmt::Debug for Reader {
 ///
 /// ```
 /// use backstay::call;
-/// use backstay::contract::Ask;
+/// use backstay::contract::{Ask, Dialect};
 /// use backstay::engine::Engine;
 /// use backstay::policy::{Policy, Provider};
 /// use backstay::record::CallLog;
-/// use backstay_wire::Dialect;
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Ticket {

@@ -19,9 +19,9 @@ use std::time::Duration;
 use backstay_decide::deadline::{self, Asked, Deadline};
 use backstay_decide::timers::{min_attempt, reserve};
 use backstay_decide::{Local, Moment};
+use backstay_wire::Chat;
 use backstay_wire::dialect::Malformed;
 use backstay_wire::scan::{Edit, Scanned, scan};
-use backstay_wire::{Chat, Dialect};
 use bytes::Bytes;
 
 use crate::call::Reader;
@@ -32,6 +32,7 @@ use crate::recover::Template;
 use crate::validate::{Checks, Shape};
 
 pub use ask::{Ask, Caller};
+pub use backstay_wire::Dialect;
 pub(crate) use cap::fields as cap_fields;
 pub use cap::{Cap, CapOwner};
 pub use fingerprint::Fingerprint;
