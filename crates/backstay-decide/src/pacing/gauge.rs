@@ -63,6 +63,10 @@ pub(super) struct Gauge {
     slow: Slow,
     /// In thousandths, as of the last [`Gauge::advance`].
     factor: u32,
+    /// The pace at that factor, kept because every call asks for it.
+    pace: Pace,
+    /// The most that fits at all, which does not shrink while the rate is slowed.
+    most: u64,
     store: Store,
 }
 
@@ -73,7 +77,7 @@ impl Gauge {
             Per::Minute => Store::Minute(Meter::new(share.pace(limit), now)),
             Per::Day => Store::Day(Rolling::new(now)),
         };
-        Self {
+        let mut gauge = Self {
             dimension,
             published: if origin == Origin::Published { limit } else { 0 },
             limit,
@@ -82,8 +86,12 @@ impl Gauge {
             grown: None,
             slow: Slow::default(),
             factor: FULL,
+            pace: Pace { rate: 0, burst: 0 },
+            most: 0,
             store,
-        }
+        };
+        gauge.set_pace();
+        gauge
     }
 
     pub(super) const fn dimension(&self) -> Dimension {
@@ -94,8 +102,9 @@ impl Gauge {
         self.origin
     }
 
-    pub(super) const fn set_share(&mut self, share: Share) {
+    pub(super) fn set_share(&mut self, share: Share) {
         self.share = share;
+        self.set_pace();
     }
 
     /// Sets the limit. One that config sets anew to the same value leaves what was learned since.
@@ -109,6 +118,7 @@ impl Gauge {
         self.limit = limit;
         self.origin = origin;
         self.grown = None;
+        self.set_pace();
     }
 
     /// Believes a header's limit: down at once, up at once unless it is a large one.
@@ -120,55 +130,63 @@ impl Gauge {
             || slow::back(self.dimension.unit, limit) == slow::back(self.dimension.unit, 0)
         {
             self.limit = limit;
+            self.set_pace();
             return;
         }
         let (pause, most) = GROWTH;
         if self.grown.is_none_or(|last| now.since(last) >= pause) {
             self.limit = limit.min(part(self.limit, most).max(slow::LARGE));
             self.grown = Some(now);
+            self.set_pace();
         }
     }
 
     pub(super) fn advance(&mut self, now: Moment) -> Standing {
-        let back = slow::back(self.dimension.unit, self.limit);
         // What drains until `now` does so at the factor as it was: it only rises, so never too fast.
-        let pace = self.pace();
         match &mut self.store {
-            Store::Minute(meter) => meter.drain(pace, now),
+            Store::Minute(meter) => meter.drain(self.pace, now),
             Store::Day(day) => day.roll(now),
         }
+        if self.slow == Slow::default() {
+            return Standing::Needed;
+        }
+        let back = slow::back(self.dimension.unit, self.limit);
         let ceiling = if self.origin == Origin::Guessed { GUESS_ENDS } else { FULL };
+        self.factor = self.slow.factor(back, ceiling, now);
         if self.origin != Origin::Guessed {
             self.slow.settle(back, now);
         }
-        self.factor = self.slow.factor(back, ceiling, now);
+        self.set_pace();
         if self.factor >= GUESS_ENDS { Standing::Obsolete } else { Standing::Needed }
     }
 
-    /// The pace at the present factor.
-    fn pace(&self) -> Pace {
+    /// Works the pace out anew, after a change of limit, share or factor.
+    fn set_pace(&mut self) {
         let full = self.share.pace(self.limit);
-        if self.factor == FULL || full.rate == 0 {
-            return full;
+        self.most = match self.dimension.per {
+            Per::Minute => full.most(),
+            Per::Day => self.share.day(self.limit),
+        };
+        self.pace = full;
+        if self.factor != FULL && full.rate > 0 {
+            let rate = part(full.rate, self.factor).max(1);
+            self.pace = Pace { rate, burst: part(full.burst, self.factor).max(rate / 60).max(1) };
         }
-        let rate = part(full.rate, self.factor).max(1);
-        Pace { rate, burst: part(full.burst, self.factor).max(rate / 60).max(1) }
     }
 
     /// Why `cost` has to wait, or `None` if it fits.
     pub(super) fn wait(&self, cost: u64, now: Moment) -> Option<Wait> {
-        let level = self.level();
         if cost == 0 {
             return None;
         }
-        if cost > level.most {
-            return Some(Wait::TooLarge { level, cost });
+        if cost > self.most {
+            return Some(Wait::TooLarge { level: self.level(), cost });
         }
         let wait = match &self.store {
-            Store::Minute(meter) => meter.wait(cost, self.pace()),
-            Store::Day(day) => day.wait(cost, level.burst, now),
+            Store::Minute(meter) => meter.wait(cost, self.pace),
+            Store::Day(day) => day.wait(cost, self.most, now),
         };
-        (!wait.is_zero()).then_some(Wait::Rate { level, cost, wait })
+        (!wait.is_zero()).then(|| Wait::Rate { level: self.level(), cost, wait })
     }
 
     pub(super) fn reserve(&mut self, cost: u64, order: u64) -> Mark {
@@ -203,8 +221,7 @@ impl Gauge {
         reset: Option<Duration>,
         now: Moment,
     ) {
-        let pace = self.pace();
-        let most = self.share.day(self.limit);
+        let (pace, most) = (self.pace, self.most);
         match &mut self.store {
             Store::Minute(meter) => {
                 let mark = match mark {
@@ -227,25 +244,22 @@ impl Gauge {
         if self.dimension.per == Per::Day {
             return None;
         }
-        let before = self.pace().rate;
+        let before = self.pace.rate;
         if !self.slow.cut(self.factor.min(FULL), order, newest, now) {
             return None;
         }
         self.advance(now);
-        Some((before, self.pace().rate))
+        Some((before, self.pace.rate))
     }
 
     pub(super) fn level(&self) -> Level {
-        let (limit, dimension, factor) = (self.limit, self.dimension, self.factor);
+        let (limit, dimension, factor, most) = (self.limit, self.dimension, self.factor, self.most);
         match &self.store {
             Store::Minute(meter) => {
-                let Pace { rate, burst } = self.pace();
-                // What fits at all does not shrink while the rate is slowed.
-                let most = self.share.pace(limit).most();
+                let Pace { rate, burst } = self.pace;
                 Level { dimension, limit, rate, burst, most, used: meter.used(), factor }
             }
             Store::Day(day) => {
-                let most = self.share.day(limit);
                 Level { dimension, limit, rate: most, burst: most, most, used: day.used(), factor }
             }
         }

@@ -45,8 +45,8 @@ impl Pace {
 pub(super) struct Mark {
     /// All units ever reserved, this reservation included.
     booked: u64,
-    /// All units the rate could have drained since the beginning.
-    drained: u64,
+    /// All the rate could have drained since the beginning, in token-nanoseconds.
+    drained: i128,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,8 +78,11 @@ impl Meter {
 
     /// Lets the time until `now` drain. A moment before the last one drains nothing.
     pub(super) fn drain(&mut self, pace: Pace, now: Moment) {
+        if now <= self.at {
+            return;
+        }
         let nanos = i128::try_from(now.since(self.at).as_nanos()).unwrap_or(i128::MAX);
-        self.at = self.at.max(now);
+        self.at = now;
         let drained = nanos.saturating_mul(i128::from(pace.rate));
         self.drained = self.drained.saturating_add(drained);
         self.level = self.level.saturating_sub(drained).max(-scaled(pace.rate));
@@ -109,7 +112,7 @@ impl Meter {
         self.booked = self.booked.saturating_add(cost);
         self.lows.push((order, self.level));
         self.merge();
-        Mark { booked: self.booked, drained: units(self.drained) }
+        Mark { booked: self.booked, drained: self.drained }
     }
 
     /// Adds what was used beyond what was reserved. The meter may stand over its burst: a debt.
@@ -143,7 +146,7 @@ impl Meter {
     pub(super) fn leave_room(&mut self, room: u64, mark: Option<Mark>, pace: Pace) {
         let unseen = mark.map_or(0, |mark| {
             let booked = self.booked.saturating_sub(mark.booked);
-            booked.saturating_sub(units(self.drained).saturating_sub(mark.drained))
+            booked.saturating_sub(units(self.drained.saturating_sub(mark.drained)))
         });
         let least = scaled(pace.burst.saturating_add(unseen)) - scaled(room);
         if least > 0 && least > self.level {
