@@ -50,7 +50,9 @@ fn the_page_has_every_row_of_the_tables_and_the_command_that_prints_them() {
     let page = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     assert!(page.contains("cargo run --release -p backstay-decide --example breaker"));
     let first = |line: &str| line.split('|').nth(1).map(|cell| cell.trim().to_owned());
-    for line in table::all(Effort { days: 0, trials: 0 }).lines().filter(|line| line.starts_with("| ")) {
+    for line in
+        table::all(Effort { days: 0, trials: 0 }).lines().filter(|line| line.starts_with("| "))
+    {
         let cell = first(line).unwrap();
         let told = page
             .lines()

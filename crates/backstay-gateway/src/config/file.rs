@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::breaker_words::BreakerTable;
 use super::mend_words::{AlignTable, FieldTable, MendTable, ReportWord};
 use super::words::{
     AuthWord, CapWord, Day, DialectWord, KeyText, Length, RefusalWord, RuntimeWord, SemanticWord,
@@ -27,6 +28,8 @@ pub(super) struct File {
     pub(super) providers: BTreeMap<String, ProviderTable>,
     /// Targets, by name: each is one model at one provider.
     pub(super) models: BTreeMap<String, ModelTable>,
+    /// When targets rest, and how they come back: [the breaker](../breaker.md).
+    pub(super) breaker: BreakerTable,
     /// What callers ask for as `model`, by name. A `*` in a (quoted) name stands for any run of
     /// characters; exact names are tried first, then the longest pattern.
     pub(super) routes: BTreeMap<String, RouteTable>,
@@ -163,6 +166,8 @@ pub(super) struct ModelTable {
     pub(super) max_concurrency: u32,
     /// The largest request body it takes, in bytes. 0: not checked.
     pub(super) max_request_bytes: u64,
+    /// When it rests, where that differs from `[breaker]`: the same keys. Default: as there.
+    pub(super) breaker: BreakerTable,
 }
 
 impl Default for ModelTable {
@@ -181,6 +186,7 @@ impl Default for ModelTable {
             streams: true,
             max_concurrency: 0,
             max_request_bytes: 0,
+            breaker: BreakerTable::default(),
         }
     }
 }

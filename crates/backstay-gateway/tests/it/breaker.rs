@@ -218,3 +218,40 @@ async fn the_log_has_the_arithmetic_of_an_opening_and_of_a_target_passed_over() 
     assert!(why.starts_with("availability: its breaker is open, for "), "{why}");
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_config_may_take_a_target_out_hold_it_in_or_only_watch_it() {
+    let two = "deadline = \"3s\"\nmax_attempts = 2\nmax_output_tokens = 300";
+    let mut setup = Setup::new().tables("[breaker]\nfailures_in_a_row = 2");
+    for (name, line) in [
+        ("usual", ""),
+        ("out", "breaker = { mode = \"forced_open\" }"),
+        ("in", "breaker = { mode = \"forced_closed\" }"),
+        ("watched", "breaker = { mode = \"metrics_only\" }"),
+    ] {
+        let (first, second) = (format!("{name}-1"), format!("{name}-2"));
+        setup = setup.target(&first, "openai", &["status-500"]).and(line);
+        setup = setup.target(&second, "openai", &["healthy"]).route(name, &[&first, &second], two);
+    }
+    let world =
+        setup.target("gone", "openai", &["healthy"]).and("breaker = { mode = \"forced_open\" }");
+    let world = world.route("nobody", &["gone"], two).start().await;
+    for (name, asked) in [("usual", 2), ("out", 0), ("in", 5), ("watched", 5)] {
+        for _ in 0..5 {
+            let (status, _, tier) = ask(&world, name).await;
+            assert_eq!((status, tier.as_str()), (200, "2"), "{name}");
+        }
+        assert_eq!(world.log(&format!("{name}-1")).len(), asked, "{name}");
+    }
+    let metrics = world.get("/metrics").await.text();
+    let opened = |name: &str| {
+        let line = format!("target=\"{name}-1\",plane=\"availability\",to=\"opened\"}} 1");
+        metrics.contains(&line)
+    };
+    assert_eq!(["usual", "out", "in", "watched"].map(opened), [true, false, false, true]);
+    // What an operator took out is not forced even where nobody else is.
+    let seen = world.ask(OPENAI, &request(OPENAI, "nobody", HELLO)).await;
+    assert_eq!(seen.status, 503, "{}", seen.text());
+    assert_eq!(world.log("gone").len(), 0);
+    world.stop().await;
+}

@@ -3,6 +3,7 @@
 //! Each section has a file. A part that is wrong is left out and the rest goes on, so that one run
 //! tells all that is wrong; settings are handed out only when nothing was.
 
+mod breaker;
 mod lint;
 mod mending;
 mod model;
@@ -56,6 +57,7 @@ impl<'a> Loading<'a> {
     pub(super) fn settings(mut self, file: &File) -> Result<Settings, Vec<Problem>> {
         let keys = self.callers(&file.keys);
         let server = self.server(&file.server, &file.keys);
+        self.breaker_ranges(&["breaker"], &file.breaker);
         let providers = self.providers(file);
         let targets = self.targets(file, &providers);
         let built = self.routes(file, &targets);

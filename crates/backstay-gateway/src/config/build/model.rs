@@ -34,6 +34,7 @@ impl Loading<'_> {
         ] {
             self.in_range(&["models", name, key], count.unwrap_or(1), 1..=u64::MAX);
         }
+        self.breaker_ranges(&["models", name, "breaker"], &table.breaker);
         let model = self.model_name(name, table);
         self.lint_retirement(name, table);
         let path = ["models", name, "provider"];
@@ -69,7 +70,7 @@ impl Loading<'_> {
             streams: table.streams,
             max_concurrency: table.max_concurrency,
             max_request_bytes: table.max_request_bytes,
-            breaker: backstay_decide::breaker::Rules::DEFAULT,
+            breaker: super::breaker::rules(&table.breaker.over(&file.breaker)),
         })
     }
 
