@@ -4,6 +4,7 @@ mod again;
 mod amended;
 mod facts;
 mod finish;
+mod places;
 mod refuse;
 mod report;
 mod retell;
