@@ -248,8 +248,9 @@ pub(super) struct RouteTable {
     /// Which values of an answer that breaks its schema are brought to the schema's form. Default:
     /// none.
     pub(super) align: AlignTable,
-    /// Fields for which something else holds when they break the schema. The first that matches a
-    /// place counts. Default: none.
+    /// Fields for which something else holds when they break the route's schema. The first that
+    /// matches a place counts. On a route without a schema they hold for the callers' own, but
+    /// `"flag"` lets nothing pass there. Default: none.
     pub(super) fields: Vec<FieldTable>,
     /// Whether every answer tells its edits as `backstay.edits` in its body: `"on_request"` (where
     /// the caller sends `x-backstay-edits: 1`) or `"always"`.

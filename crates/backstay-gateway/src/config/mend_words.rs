@@ -42,7 +42,8 @@ pub(super) struct MendTable {
 }
 
 /// Which values of an answer that breaks its schema are brought to the schema's form. Each change
-/// is named.
+/// is named. Of arguments of tools only `coerce` and `double_encoded` hold: a call is an effect, and
+/// nothing is put into one or left out of it.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct AlignTable {

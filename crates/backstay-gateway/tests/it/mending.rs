@@ -100,11 +100,89 @@ async fn a_field_that_is_rejected_ends_the_call_and_one_that_is_flagged_passes_m
     assert_eq!((seen.status, seen.attempts()), (502, 1), "{}", seen.text());
     assert_eq!(seen.json()["error"]["code"], "reply_schema_error");
     rejecting.stop().await;
-    let flag = "fields = [{ at = \"/status\", on_fail = \"flag\" }]";
-    let (flagging, _fixed) = world(&said(LOWER), flag).await;
-    let seen = flagging.ask(OPENAI, &decision()).await;
-    assert_eq!(ended(&seen), answer("flagged", 1, LOWER), "{}", seen.text());
+    let flag = "fields = [{ at = \"/category\", on_fail = \"flag\" }]";
+    let mut odd = triaged();
+    odd["category"] = json!("odd");
+    let odd = odd.to_string();
+    let (flagging, _fixed) = world(&said(&odd), &format!("{flag}\n{TRIAGE}")).await;
+    let seen = flagging.ask(OPENAI, &request(OPENAI, "r", TICKET)).await;
+    assert_eq!(ended(&seen), answer("flagged", 1, &odd), "{}", seen.text());
     flagging.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_field_of_the_route_does_not_weaken_a_callers_own_schema() {
+    let flag = "fields = [{ at = \"/category\", on_fail = \"flag\" }]";
+    let other = "fields = [{ at = \"/category\", on_fail = \"fallback\", fallback = \"other\" }]";
+    let mut body = request(OPENAI, "r", TICKET);
+    body["response_format"] = json!({"type": "json_schema", "json_schema": {"name": "s", "schema":
+        {"type": "object", "properties": {"category": {"enum": ["ok", "other"]}}}}});
+    let of_its_own = |fields: &str| format!("{fields}\nschema = \"triage.schema.json\"");
+    for route in [flag.to_owned(), of_its_own(flag), of_its_own(other)] {
+        let reply = said(r#"{"category": "nope"}"#);
+        let (world, _fixed) = world(&reply, &format!("reasks = 0\n{route}")).await;
+        let seen = world.ask(OPENAI, &body).await;
+        assert_eq!((seen.status, seen.attempts()), (502, 1), "{route}: {}", seen.text());
+        assert_eq!(seen.json()["error"]["code"], "reply_schema_error");
+        world.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn usage_in_the_answer_is_that_of_every_attempt_of_its_call() {
+    let declared = "stream = \"buffered\"\nfields = [{ at = \"/status\", fallback = \"ON_HOLD\" }]";
+    let (world, _fixed) = world(&said(r#"{"status": "maybe"}"#), declared).await;
+    let seen = world.ask(OPENAI, &decision()).await;
+    assert_eq!((seen.status, seen.attempts()), (200, 3), "{}", seen.text());
+    let used = json!({"prompt_tokens": 3, "completion_tokens": 3, "total_tokens": 6});
+    assert_eq!(seen.json()["usage"], used);
+    let mut body = decision();
+    body["stream"] = json!(true);
+    body["stream_options"] = json!({"include_usage": true});
+    let seen = world.ask(OPENAI, &body).await;
+    assert!(seen.text().contains("\"total_tokens\":6"), "{}", seen.text());
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_of_a_tool_that_was_not_offered_is_asked_for_again() {
+    let (world, fixed) = world(&called("{}", "tool_calls"), "").await;
+    let mut body = request(OPENAI, "r", HELLO);
+    body["tools"] = json!([{"type": "function", "function": {"name": "clock"}}]);
+    let seen = world.ask(OPENAI, &body).await;
+    assert_eq!((seen.status, seen.attempts()), (502, 3), "{}", seen.text());
+    assert_eq!(seen.json()["error"]["code"], "reply_schema_error");
+    let told = fixed.last_request().await;
+    assert!(told.contains("tool 'weather' is not offered"), "{told}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parameters_that_are_no_schema_are_told_and_do_not_stop_the_call() {
+    let (world, _fixed) = world(&called("{\"city\": 3,}", "tool_calls"), "").await;
+    let mut body = request(OPENAI, "r", HELLO);
+    body["tools"] = json!([{"type": "function",
+        "function": {"name": "weather", "parameters": {"type": "objekt"}}}]);
+    let seen = world.ask(OPENAI, &body).await;
+    assert_eq!((seen.status, seen.header("x-backstay-outcome")), (200, "mended"));
+    let notes = seen.header("x-backstay-notes");
+    assert!(notes.contains("arguments of tool 'weather' not checked"), "{notes}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mended_call_in_the_older_field_stays_there_and_numbers_keep_their_digits() {
+    let raw = |arguments: &str| {
+        format!(
+            r#"{{"id":"x","created":1,"model":"m","cost":0.1234567890123456789,"choices":[{{"index":0,"message":{{"role":"assistant","content":null,"function_call":{{"name":"a","arguments":"{arguments}"}}}},"finish_reason":"function_call"}}],"big":123456789012345678901234}}"#
+        )
+    };
+    let (world, _fixed) = world(&raw(r#"{\"q\":1,}"#), "").await;
+    let mut body = request(OPENAI, "r", HELLO);
+    body["functions"] = json!([{"name": "a", "parameters": {"type": "object"}}]);
+    let seen = world.ask(OPENAI, &body).await;
+    assert_eq!((seen.status, seen.text().as_ref()), (200, raw(r#"{\"q\":1}"#).as_str()));
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -390,8 +390,9 @@ async fn every_one_of_several_choices_is_checked_and_mended() {
     let mut body = request(OPENAI, "two", HELLO);
     body["response_format"] = json!({"type": "json_object"});
     body["n"] = json!(2);
-    let seen = world.ask(OPENAI, &body).await;
+    let seen = world.ask_with(OPENAI, &[("x-backstay-edits", "1")], &body).await;
     assert_eq!((seen.status, seen.header("x-backstay-outcome")), (200, "mended"));
+    assert_eq!(seen.json()["backstay"]["edits"][0]["choice"], 1, "the edit says where it is");
     for (at, text) in ["{\"a\":1}", "{\"a\":2}"].into_iter().enumerate() {
         assert_eq!(seen.json()["choices"][at]["message"]["content"], text, "{}", seen.text());
     }

@@ -94,6 +94,21 @@ impl Usage {
         self.reasoning = later.reasoning.or(self.reasoning);
     }
 
+    /// What is left without `part`, at least 0 of each.
+    #[must_use]
+    pub fn less(self, part: Self) -> Self {
+        let take = |all: Option<u64>, part: Option<u64>| {
+            all.map(|all| all.saturating_sub(part.unwrap_or(0)))
+        };
+        Self {
+            input: take(self.input, part.input),
+            output: take(self.output, part.output),
+            cached: take(self.cached, part.cached),
+            cache_write: take(self.cache_write, part.cache_write),
+            reasoning: take(self.reasoning, part.reasoning),
+        }
+    }
+
     /// The sum of two calls' usage; a number neither has stays unsaid.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {

@@ -9,7 +9,7 @@ pub mod openai_chat;
 
 use serde_json::Value;
 
-use crate::chat::{Chat, Delta, Loss, ProviderError, Reply};
+use crate::chat::{Chat, Delta, Loss, ProviderError, Reply, Usage};
 use crate::frame::sse::Event;
 
 pub use openai_chat::request::CapField;
@@ -127,6 +127,15 @@ impl Dialect {
         match self {
             Self::OpenaiChat => openai_chat::reply::write(reply),
             Self::Anthropic => anthropic::reply::write(reply),
+        }
+    }
+
+    /// The usage object of this dialect's replies. `None`: nothing is known.
+    pub fn write_usage(self, usage: &Usage) -> Option<Value> {
+        match self {
+            _ if *usage == Usage::default() => None,
+            Self::OpenaiChat => openai_chat::reply::usage_json(usage),
+            Self::Anthropic => Some(anthropic::usage::write(usage)),
         }
     }
 

@@ -7,7 +7,7 @@ use super::report::tally;
 use super::{Call, End, Plan};
 use crate::attempt::Whole;
 use crate::record::Outcome;
-use crate::validate::{Checked, NewArguments, Standing, is_json};
+use crate::validate::{Checked, Edit, NewArguments, Standing, is_json};
 
 /// What is put in the place of what one choice says.
 #[derive(Debug)]
@@ -66,9 +66,22 @@ impl Call {
             Standing::Fallback => Outcome::Fallback,
         };
         let amended = self.amended(checked);
+        self.tell_unchecked(&whole);
         self.count_edits();
         self.end = Some(End::Reply(Box::new(whole), outcome, amended));
         self.plan = Plan::Over;
+    }
+
+    /// Says which tools' arguments could only be held to be objects.
+    fn tell_unchecked(&mut self, whole: &Whole) {
+        let parts = whole.reply.choices.iter().flat_map(|choice| &choice.parts);
+        for part in parts {
+            let Part::ToolCall { name, .. } = part else { continue };
+            let Some(note) = self.contract.unchecked(name) else { continue };
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
     }
 
     /// Counts the edits: a shift in their number is the first sign that a provider changed.
@@ -89,7 +102,7 @@ impl Call {
             if text.is_some() || !checked.arguments.is_empty() {
                 amended.push(Amended { at, text, arguments: checked.arguments });
             }
-            self.edits.extend(checked.edits);
+            self.edits.extend(checked.edits.into_iter().map(|edit| Edit { choice: at, ..edit }));
         }
         amended
     }

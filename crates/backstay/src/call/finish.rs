@@ -10,6 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::amended::{Amended, amend};
 use super::report::tally;
 use super::retell::retold;
+use super::summed::with_usage;
 use super::{Answer, Body, Call, End, Plan};
 use crate::attempt::Whole;
 use crate::attempt::stream::Live;
@@ -84,7 +85,10 @@ impl Call {
             [] => raw,
             amended => raw.and_then(|raw| retold(caller, &raw, amended)),
         };
+        let earlier = self.usage.less(whole.reply.usage);
+        let raw = raw.map(|raw| with_usage(caller, raw, &earlier));
         let mut reply = whole.reply;
+        reply.usage = reply.usage.plus(earlier);
         amend(&mut reply, amended);
         let body = match (self.contract.wants, raw) {
             (Wants::Stream { usage }, _) => {
@@ -104,7 +108,7 @@ impl Call {
         if matches!(self.contract.wants, Wants::Stream { .. }) && reply.choices.len() > 1 {
             self.notes.push(format!("lost /choices: 1 of {} told", reply.choices.len()));
         }
-        let body = self.with_report(body);
+        let body = self.with_report(body, reply.choices.len());
         self.answered(outcome, body)
     }
 

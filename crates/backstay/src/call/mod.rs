@@ -10,6 +10,7 @@ mod report;
 mod retell;
 mod story;
 mod streaming;
+mod summed;
 mod typed;
 
 use std::sync::Arc;

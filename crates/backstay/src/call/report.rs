@@ -15,14 +15,15 @@ const MAX_TOLD: usize = 100;
 
 impl Call {
     /// The body with the edits in it, where they are wanted: as `backstay.edits`, which is a list,
-    /// empty when nothing was changed. Streams tell the counts only.
-    pub(super) fn with_report(&self, body: Body) -> Body {
+    /// empty when nothing was changed. Where there are several `choices`, each edit names its own.
+    /// Streams tell the counts only.
+    pub(super) fn with_report(&self, body: Body, choices: usize) -> Body {
         let always = self.contract.route.mending.report == Report::Always;
         let wish = self.contract.ask.headers.get(WISH);
         let asked = wish.is_some_and(|wish| wish == "1" || wish == "true");
         match body {
             Body::Whole(bytes) if always || asked => {
-                let report = json!({ "edits": told(&self.edits) });
+                let report = json!({ "edits": told(&self.edits, choices) });
                 Body::Whole(extended(&bytes, &report).unwrap_or(bytes))
             }
             body => body,
@@ -42,13 +43,16 @@ fn extended(body: &[u8], report: &Value) -> Option<Bytes> {
     trimmed.starts_with(b"{").then(|| Bytes::from(told))
 }
 
-fn told(edits: &[Edit]) -> Value {
+fn told(edits: &[Edit], choices: usize) -> Value {
     let one = |edit: &Edit| {
         let mut told = Map::new();
         let mut put = |key: &str, value: Value| told.insert(key.to_owned(), value);
         put("kind", edit.kind.name().into());
         put("class", edit.kind.class().into());
         put("path", edit.path.as_str().into());
+        if choices > 1 {
+            put("choice", edit.choice.into());
+        }
         if let Some(tool) = &edit.tool {
             put("tool", tool.as_str().into());
         }

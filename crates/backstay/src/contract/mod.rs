@@ -78,6 +78,7 @@ pub struct Contract {
     /// Tries of this same request by layers above.
     pub prior_attempts: u32,
     neutral: OnceLock<Result<Chat, Malformed>>,
+    offered: OnceLock<tools::Offered>,
 }
 
 /// How the caller wants its answer.
@@ -220,6 +221,7 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
         ignored: asked.ignored.iter().map(|source| source.name()).collect(),
         model: model.into_owned(),
         neutral: OnceLock::new(),
+        offered: OnceLock::new(),
         ask,
         head,
         route,

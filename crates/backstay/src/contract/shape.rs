@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{Ask, malformed};
 use crate::engine::{Engine, Ready};
 use crate::fault::CallError;
-use crate::policy::Route;
+use crate::policy::{Field, Mending, OnFail, Route};
 use crate::validate::{Checks, Shape};
 
 /// Whose wish the shape is. It decides what has to be sent to the provider.
@@ -75,7 +75,8 @@ pub(super) fn settle(
                 let note = format!("the response schema cannot be used: {fault}");
                 CallError::local(Local::InvalidRequest, note).blaming(field(ask.dialect))
             })?;
-            let checks = checks(Shape::Schema(compiled), rules);
+            let mending = mending_of(route, &schema);
+            let checks = Checks { shape: Shape::Schema(compiled), rules, mending };
             Ok((Asked::ByCaller { schema: Some(Arc::new(schema)) }, checks))
         }
         None => Ok(match (&route.schema, &ready.schema) {
@@ -88,6 +89,26 @@ pub(super) fn settle(
             _ => (Asked::Nothing, checks(Shape::Text, rules)),
         }),
     }
+}
+
+/// What may be done to an answer in a caller's own schema. The fields of a route with a schema are
+/// places in that one; those of a route without are meant for any, but let nothing pass that the
+/// caller's schema forbids.
+fn mending_of(route: &Route, schema: &Value) -> Arc<Mending> {
+    let mending = &route.mending;
+    let is_routes = route.schema.as_deref() == Some(schema);
+    if mending.fields.is_empty() || is_routes {
+        return Arc::clone(mending);
+    }
+    let strict = |field: &Field| match field.on_fail {
+        OnFail::Flag => Field { on_fail: OnFail::Reask, fallback: None, ..field.clone() },
+        OnFail::Reask | OnFail::Fallback | OnFail::Reject => field.clone(),
+    };
+    let fields = match &route.schema {
+        Some(_) => Vec::new(),
+        None => mending.fields.iter().map(strict).collect(),
+    };
+    Arc::new(Mending { fields, ..Mending::clone(mending) })
 }
 
 enum Own {

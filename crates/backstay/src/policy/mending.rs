@@ -86,6 +86,15 @@ pub enum Coercion {
     JsonObject,
 }
 
+impl Align {
+    /// The same for arguments of tools: only changes of type and notation. A call is an effect, and
+    /// what the model did not write, or did write, may not be another one.
+    #[must_use]
+    pub fn of_calls(&self) -> Self {
+        Self { coerce: self.coerce.clone(), encoded: self.encoded, ..Self::default() }
+    }
+}
+
 /// What becomes of a value that is no member of its enum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Enums {

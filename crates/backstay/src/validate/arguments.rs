@@ -9,7 +9,8 @@ use super::align;
 use super::lowered;
 use super::outline::Outline;
 use super::syntax::{self, Parsed};
-use super::{Asked, Checks, Edit, EditKind, Layer, NewArguments, Problem, Schema, Unfit, clipped};
+use super::{Asked, Checks, Edit, EditKind, Layer, NewArguments, Problem, Schema, Tool, Unfit};
+use super::{clipped, object};
 use crate::policy::{Partial, Syntax};
 
 /// The most bytes of a tool's name in an error.
@@ -37,17 +38,22 @@ pub(super) fn check(
     let calls = calls.filter(|(_, part)| matches!(part, Part::ToolCall { .. }));
     for (call, (at, part)) in calls.enumerate() {
         let Part::ToolCall { name, arguments: text, .. } = part else { continue };
-        let schema = (asked.tool)(name);
-        match one(text, schema.as_deref(), checks, (asked.lowered)(Some(name))) {
+        let checked = match (asked.tool)(name) {
+            Tool::NotOffered => Err(not_offered(name)),
+            Tool::Object => one(text, None, checks, (asked.lowered)(Some(name)))
+                .map_err(|unfit| told(name, unfit)),
+            Tool::Takes(schema) => one(text, Some(&schema), checks, (asked.lowered)(Some(name)))
+                .map_err(|unfit| told(name, unfit)),
+        };
+        match checked {
+            Ok(parsed) if parsed.edits.is_empty() => {}
             Ok(parsed) => {
-                if !parsed.edits.is_empty() {
-                    arguments.changed.push(NewArguments { part: at, call, text: parsed.text });
-                    let named = parsed.edits.into_iter();
-                    let named = named.map(|edit| Edit { tool: Some(name.clone()), ..edit });
-                    arguments.edits.extend(named);
-                }
+                arguments.changed.push(NewArguments { part: at, call, text: parsed.text });
+                let named = parsed.edits.into_iter();
+                let named = named.map(|edit| Edit { tool: Some(name.clone()), ..edit });
+                arguments.edits.extend(named);
             }
-            Err(unfit) => broken = Some(joined(broken, told(name, unfit))),
+            Err(unfit) => broken = Some(joined(broken, unfit)),
         }
     }
     match broken {
@@ -56,6 +62,7 @@ pub(super) fn check(
     }
 }
 
+/// `schema` is `None` where nothing is known but that arguments are an object.
 fn one(
     text: &str,
     schema: Option<&Schema>,
@@ -73,14 +80,19 @@ fn one(
         let guide = lowered::guide(lowering, guide);
         lowered::undone(syntax::read(text.to_owned(), &syntax, guide, Status::Stopped)?, lowering)?
     };
-    match schema {
-        // Fields of the route are those of its replies.
-        Some(schema) => {
-            let wants = align::Wants { align: &checks.mending.align, fields: &[] };
-            align::fitted(parsed, schema, wants)
-        }
-        None => Ok(parsed),
-    }
+    let Some(schema) = schema else { return object(parsed) };
+    // Fields of the route are those of its replies.
+    let align = checks.mending.align.of_calls();
+    let fitted = align::fitted(parsed, schema, align::Wants { align: &align, fields: &[] })?;
+    // Parameters often leave out what every provider takes for granted.
+    let says_type = schema.source().get("type").is_some();
+    if says_type { Ok(fitted) } else { object(fitted) }
+}
+
+/// A call of a tool that is not there.
+fn not_offered(name: &str) -> Unfit {
+    let message = format!("tool '{}' is not offered", clipped(name, MAX_NAME));
+    Unfit::of(Fault::SchemaError, Layer::Schema, vec![Problem::new("", "tool", message)])
 }
 
 /// No arguments, said in JSON.
@@ -107,4 +119,77 @@ fn joined(first: Option<Unfit>, second: Unfit) -> Unfit {
     let (fault, layer): (Fault, Layer) = (graver.fault, graver.layer);
     let problems = first.problems.into_iter().chain(second.problems);
     Unfit::of(fault, layer, problems.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use backstay_wire::chat::{Choice, Finish, Part};
+    use serde_json::{Value, json};
+
+    use super::{Asked, Checks, Schema, Tool};
+    use crate::policy::{Align, Coercion, Encoded, Enums, Extra, Mending, Missing};
+    use crate::validate::{Shape, judge};
+
+    /// A route that allows all there is.
+    fn checks() -> Checks {
+        let align = Align {
+            coerce: vec![Coercion::StrInt],
+            enums: Enums::Fallback,
+            extra: Extra::Drop,
+            missing: Missing::SchemaDefault,
+            encoded: Encoded::Decode,
+        };
+        let mending = Arc::new(Mending { align, ..Mending::default() });
+        Checks { shape: Shape::Text, rules: Arc::default(), mending }
+    }
+
+    /// What becomes of the arguments of a call of `tool`.
+    fn called(arguments: &str, tool: &Tool) -> Result<String, Vec<String>> {
+        let (id, name) = ("c1".to_owned(), "t".to_owned());
+        let call = Part::ToolCall { id, name, arguments: arguments.to_owned() };
+        let choice = Choice { parts: vec![call], finish: Finish::ToolUse, finish_word: None };
+        let tool = |_: &str| tool.clone();
+        let asked = Asked { input: &|_| String::new(), tool: &tool, lowered: &|_| None };
+        let checked = judge(&choice, &checks(), &asked).map_err(|unfit| unfit.errors)?;
+        let new = checked.arguments.first();
+        Ok(new.map_or_else(|| arguments.to_owned(), |new| new.text.clone()))
+    }
+
+    fn takes(schema: &Value) -> Tool {
+        Tool::Takes(Arc::new(Schema::compile(schema).unwrap()))
+    }
+
+    #[test]
+    fn an_effect_is_never_made_of_a_default_a_fallback_or_a_dropped_key() {
+        let tool =
+            takes(&json!({"type": "object", "required": ["do"], "additionalProperties": false,
+            "properties": {"n": {"type": "integer"}, "do": {"enum": ["delete", "keep"],
+                "default": "delete", "x-backstay-fallback": "delete"}}}));
+        for broken in [r#"{"do":"erase"}"#, "{}", r#"{"do":"keep","x":1}"#, r#"{"do":"DELETE"}"#] {
+            assert!(called(broken, &tool).is_err(), "{broken}");
+        }
+        // What the route says of types holds, and broken JSON is mended.
+        let exact = r#"{"do":"keep","n":12}"#;
+        assert_eq!(called(r#"{"do":"keep","n":"12",}"#, &tool).as_deref(), Ok(exact));
+    }
+
+    #[test]
+    fn arguments_are_an_object_whatever_is_known_of_their_tool() {
+        let error = vec!["arguments of tool 't': top level is not an object".to_owned()];
+        for tool in [Tool::Object, takes(&json!({"description": "any"}))] {
+            assert_eq!(called("[1]", &tool), Err(error.clone()));
+            assert_eq!(called("3", &tool), Err(error.clone()));
+            assert_eq!(called(r#"{"a":1,}"#, &tool).as_deref(), Ok(r#"{"a":1}"#));
+        }
+    }
+
+    #[test]
+    fn a_call_of_a_tool_that_is_not_offered_is_an_error_for_the_model() {
+        assert_eq!(
+            called("{}", &Tool::NotOffered),
+            Err(vec!["tool 't' is not offered".to_owned()])
+        );
+    }
 }

@@ -45,6 +45,8 @@ pub struct NewArguments {
 pub struct Edit {
     /// What was done.
     pub kind: EditKind,
+    /// Which of the reply's choices it is in, from 0.
+    pub choice: usize,
     /// The tool whose arguments were changed. `None`: the text.
     pub tool: Option<String>,
     /// JSON pointer to the value; empty for the whole document.
@@ -138,6 +140,7 @@ impl Edit {
     pub(super) fn of_value(kind: EditKind, path: &str, before: &str, after: &str) -> Self {
         Self {
             kind,
+            choice: 0,
             tool: None,
             path: clipped(path, MAX_PATH),
             place: None,
@@ -150,6 +153,7 @@ impl Edit {
     pub(super) fn of_syntax(edit: jsonmend::Edit) -> Self {
         Self {
             kind: EditKind::Syntax(edit.kind),
+            choice: 0,
             tool: None,
             path: clipped(&edit.path, MAX_PATH),
             place: Some(Place { span: edit.span, line: edit.line, column: edit.column }),

@@ -85,11 +85,21 @@ pub struct Asked<'a> {
     /// The input of a rule: `None` gives the last user message, `Some` the text at a JSON pointer
     /// into the request. Empty where there is none. Called at most once a rule.
     pub input: &'a dyn Fn(Option<&str>) -> String,
-    /// The parameters of the tool of this name. `None`: not known, and its arguments need only be
-    /// JSON. Called once a tool call.
-    pub tool: &'a dyn Fn(&str) -> Option<Arc<Schema>>,
+    /// What the request says of the tool of this name. Called once a tool call.
+    pub tool: &'a dyn Fn(&str) -> Tool,
     /// How the schema of this tool, or of the answer (`None`), was lowered for the provider.
     pub lowered: &'a dyn Fn(Option<&str>) -> Option<&'a Lowering>,
+}
+
+/// What a request says of a tool that a reply calls.
+#[derive(Clone, Debug)]
+pub enum Tool {
+    /// It takes these parameters.
+    Takes(Arc<Schema>),
+    /// It takes an object, of which nothing more is known.
+    Object,
+    /// There is none of this name: a call of it is an error, which the model may mend.
+    NotOffered,
 }
 
 /// Judges one answer against what was asked for.
@@ -156,7 +166,7 @@ fn shaped(
     let lowering = (asked.lowered)(None);
     match &checks.shape {
         Shape::Text => Ok(Checked::of_text(text)),
-        Shape::Json => object(read(text, Outline::object())?),
+        Shape::Json => object(read(text, Outline::object())?).map(Parsed::into_checked),
         Shape::Schema(schema) => {
             let guide = lowered::guide(lowering, schema.outline());
             let parsed = lowered::undone(read(text, guide)?, lowering)?;
@@ -174,9 +184,10 @@ pub(crate) fn is_json(text: &str) -> bool {
     Parsed::strict(text.to_owned()).is_some()
 }
 
-fn object(parsed: Parsed) -> Result<Checked, Unfit> {
+/// The same, if it is an object.
+fn object(parsed: Parsed) -> Result<Parsed, Unfit> {
     if parsed.root().is_some_and(|root| root.kind() == ValueKind::Object) {
-        return Ok(parsed.into_checked());
+        return Ok(parsed);
     }
     let problem = Problem::new("", "type", "top level is not an object");
     Err(Unfit::of(Fault::SchemaError, Layer::Schema, vec![problem]))
@@ -198,7 +209,7 @@ fn deep<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
 impl Asked<'static> {
     /// Nothing is known of what was asked.
     pub fn nothing() -> Self {
-        Self { input: &|_| String::new(), tool: &|_| None, lowered: &|_| None }
+        Self { input: &|_| String::new(), tool: &|_| Tool::Object, lowered: &|_| None }
     }
 }
 

@@ -249,7 +249,7 @@ fn write_choice(index: usize, choice: &Choice, losses: &mut Vec<Loss>) -> Value 
 }
 
 /// The usage object; `None` where nothing is known.
-pub(super) fn usage_json(usage: &Usage) -> Option<Value> {
+pub(crate) fn usage_json(usage: &Usage) -> Option<Value> {
     let mut counts = Map::new();
     let mut set = |key: &str, count: Option<Value>| {
         if let Some(count) = count {
