@@ -1,7 +1,7 @@
 //! Replies in the lowered form, taken back to the form of the source schema.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
-use backstay_wire::lower::{Lowering, RepeatedKey, Subset, lower};
+use backstay_wire::lower::{CannotLower, Lowering, RepeatedKey, Rule, Subset, lower};
 use jsonmend::{Mender, Policy, Status};
 use serde_json::{Value, json};
 
@@ -164,4 +164,128 @@ fn a_schema_that_fits_leaves_every_reply_alone() {
         assert!(!lowering.acts(), "{}", subset.name());
         assert_eq!(undone(&lowering, r#"{"a":null,"value":1}"#), Ok(None));
     }
+}
+
+/// What becomes of `{"p": null}` where `p` is optional and the definitions are `defs`.
+fn null_of(p: &Value, defs: &Value, draft: &str) -> String {
+    let schema = json!({"$schema": draft, "type": "object", "properties": {"p": p},
+                        "additionalProperties": false, "$defs": defs});
+    let lowered = lower(&schema, Subset::OpenaiStrict).unwrap();
+    let kept = lowered.lowering.changes().iter().any(|change| change.rule == Rule::NullKept);
+    let text = match undone(&lowered.lowering, r#"{"p":null}"#).unwrap() {
+        Some((text, _)) => text,
+        None => r#"{"p":null}"#.to_owned(),
+    };
+    assert_eq!(kept, text != "{}", "a kept `null` is told: {p}");
+    let sent = &lowered.schema["properties"]["p"];
+    assert!(!sent.to_string().contains("[]"), "{sent}");
+    text
+}
+
+#[test]
+fn a_null_is_dropped_only_where_the_source_surely_refuses_it() {
+    let defs = json!({
+        "chain": {"$ref": "#/$defs/b"}, "b": {"type": ["string", "null"]},
+        "all": {"allOf": [{"type": ["string", "null"]}]},
+        "text": {"type": "string"}, "to_text": {"$ref": "#/$defs/text"},
+        "loop": {"anyOf": [{"$ref": "#/$defs/loop"}, {"type": "string"}]}
+    });
+    let new = "https://json-schema.org/draft/2020-12/schema";
+    let old = "http://json-schema.org/draft-07/schema#";
+    let of = |name: &str| json!({"$ref": format!("#/$defs/{name}")});
+    let maybe = json!(["string", "null"]);
+    for p in [
+        of("chain"),
+        of("all"),
+        json!({"minLength": 2}),
+        json!({"properties": {"z": {"type": "string"}}, "additionalProperties": false}),
+        json!({"oneOf": [{"type": "string"}, {"type": "null"}]}),
+        json!({"allOf": [{"type": maybe}, {"enum": ["a", null]}]}),
+        json!({"type": maybe, "if": {"type": "string"}, "then": {"minLength": 3}}),
+        json!({"type": maybe, "not": {"const": "a"}}),
+        json!({"anyOf": [{"type": "string"}, of("chain")]}),
+        json!({"$ref": "#/$defs/chain", "description": "x"}),
+    ] {
+        assert_eq!(null_of(&p, &defs, new), r#"{"p":null}"#, "{p}");
+    }
+    for p in [
+        of("text"),
+        of("to_text"),
+        json!({"type": maybe, "not": {"type": "null"}}),
+        json!({"type": maybe, "if": {"type": "null"}, "then": false}),
+        json!({"oneOf": [{"type": maybe}, {"type": ["integer", "null"]}]}),
+        json!({"type": maybe, "enum": ["a", "b"]}),
+        json!({"$ref": "#/$defs/chain", "type": "string"}),
+        json!({"allOf": [{"type": maybe}, {"minLength": 1, "type": "string"}]}),
+        json!({"const": "a"}),
+    ] {
+        assert_eq!(null_of(&p, &defs, new), "{}", "{p}");
+    }
+    // Up to draft 7 nothing counts beside a reference. Where it cannot be told, the `null` stays.
+    let beside = json!({"$ref": "#/$defs/chain", "type": "string"});
+    assert_eq!(null_of(&beside, &defs, old), r#"{"p":null}"#);
+    assert_eq!(null_of(&of("loop"), &defs, new), r#"{"p":null}"#);
+}
+
+#[test]
+fn a_tuple_is_undone_place_by_place() {
+    let one = json!({"type": "object", "properties": {"o": {"type": "string"}},
+                     "additionalProperties": false});
+    let two = json!({"type": "object", "properties": {"o": {"type": ["string", "null"]}},
+                     "additionalProperties": false});
+    let map = json!({"type": "object", "additionalProperties": {"type": "integer"}});
+    let list = json!({"type": "array", "items": {"type": "object",
+        "properties": {"key": {"type": "string"}, "value": {"type": "integer"}},
+        "required": ["key", "value"], "additionalProperties": false}});
+    let schema = json!({"type": "object", "additionalProperties": false, "required": ["t", "u"],
+    "properties": {
+        "t": {"type": "array", "prefixItems": [one, two], "items": one},
+        "u": {"type": "array", "prefixItems": [list, map, {}, list], "items": false}
+    }});
+    let mut schema = schema;
+    // A tuple in a tuple.
+    schema["properties"]["u"]["prefixItems"][2] =
+        json!({"type": "array", "prefixItems": [map, list], "items": false});
+    let lowering = lowering(&schema, Subset::OpenaiStrict);
+    let (o, e) = (r#"{"o":null}"#, r#"[{"key":"a","value":1}]"#);
+    let reply = format!(r#"{{"t":[{o},{o},{o},{o}],"u":[{e},{e},[{e},{e}],{e}]}}"#);
+    let wanted = format!(r#"{{"t":[{{}},{o},{{}},{{}}],"u":[{e},{{"a":1}},[{{"a":1}},{e}],{e}]}}"#);
+    assert_eq!(told(&lowering, &reply).0, wanted);
+}
+
+#[test]
+fn a_map_beside_a_list_of_its_entries_is_not_sent_as_a_list_of_both() {
+    let entry = |value: &Value| {
+        json!({"type": "object", "description": "e", "properties": {"key": {"type": "string"}, "value": value},
+               "required": ["key", "value"], "additionalProperties": false})
+    };
+    let integer = json!({"type": "integer"});
+    let map = json!({"type": "object", "additionalProperties": integer});
+    let list = |items: &Value| json!({"type": "array", "items": items});
+    let in_member = |inner: &Value| {
+        json!({"type": "object", "properties": {"m": inner}, "required": ["m"],
+               "additionalProperties": false})
+    };
+    let of = |one: &Value, two: &Value| in_member(&json!({"anyOf": [one, two]}));
+    let by_name = json!({"type": "object", "properties": {"m": {"anyOf": [{"$ref": "#/$defs/m"}, {"$ref": "#/$defs/l"}]}},
+        "required": ["m"], "additionalProperties": false,
+        "$defs": {"m": map, "l": list(&entry(&integer))}});
+    for schema in [
+        of(&map, &list(&entry(&integer))),
+        of(&in_member(&map), &in_member(&list(&entry(&integer)))),
+        by_name,
+    ] {
+        for subset in [Subset::OpenaiStrict, Subset::Anthropic, Subset::GeminiResponseSchema] {
+            let fault = lower(&schema, subset).map(|lowered| lowered.schema);
+            assert!(matches!(fault, Err(CannotLower::Ambiguous(_))), "{fault:?}");
+        }
+        assert!(lower(&schema, Subset::Xgrammar).is_ok());
+    }
+    // What can be told apart but for an empty list is sent, and the empty list is named.
+    let schema = of(&map, &list(&json!({"type": "string"})));
+    let lowering = lowering(&schema, Subset::OpenaiStrict);
+    assert!(lowering.changes().iter().any(|change| change.rule == Rule::Ambiguous));
+    assert_eq!(undone(&lowering, r#"{"m":[]}"#), Ok(None));
+    assert_eq!(told(&lowering, r#"{"m":[{"key":"a","value":1}]}"#).0, r#"{"m":{"a":1}}"#);
+    assert_eq!(undone(&lowering, r#"{"m":["a"]}"#), Ok(None));
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::TUPLE;
 use super::change::Rule;
 use super::fault::CannotLower;
 use super::kinds::Types;
@@ -92,12 +93,32 @@ impl Pass<'_> {
         let words = words::constraint("prefixItems", &Value::Array(prefix.to_vec()));
         draft.said.push(self.loose(Rule::Tuple, at, "prefixItems", words));
         let is_closed = rest == Some(Value::Bool(false));
+        let count = items.len();
         items.extend(rest.filter(Value::is_object));
-        let items = self.either(items, at)?;
+        let each = items.clone();
+        // They are told apart by their places.
+        let told = std::mem::replace(&mut self.tells, false);
+        let items = self.either(items, at);
+        self.tells = told;
+        let items = items?;
+        draft.out.insert(TUPLE.into(), places(&each, count, &items));
         draft.out.insert("items".into(), items);
         if is_closed && !map.contains_key("maxItems") {
             self.constraint(("maxItems", &json!(prefix.len())), map, at, draft);
         }
         Ok(())
     }
+}
+
+/// Which branch of the union `items` each place of a tuple of `count` is, for the undo, and behind
+/// them what further items are. `null`: the whole of `items`.
+fn places(each: &[Value], count: usize, items: &Value) -> Value {
+    let union = items.get("anyOf").and_then(Value::as_array);
+    let place = |schema: &Value| union?.iter().position(|branch| branch == schema);
+    let mut places: Vec<Value> = each.iter().map(|schema| json!(place(schema))).collect();
+    if places.len() == count {
+        // Further items that the source says nothing of have no form.
+        places.push(Value::Bool(false));
+    }
+    Value::Array(places)
 }

@@ -8,12 +8,16 @@ use std::fmt;
 pub enum Rule {
     /// An optional property is required and may be `null`; such a `null` is dropped from the reply.
     OptionalNullable,
+    /// A `null` of such a property stays, since the schema may allow it: the property may be missing.
+    NullKept,
     /// The root is wrapped in `{"value": …}`; the reply is unwrapped.
     RootWrapped,
     /// A map is an array of `{"key", "value"}`; the reply's is made a map again.
     MapToEntries,
     /// The further keys of an object are such an array in a member of its own.
     ExtraEntries,
+    /// A reply may be of two branches of a union whose undoing differs: it is left as it is.
+    Ambiguous,
     /// `oneOf` is `anyOf`.
     OneOf,
     /// The parts of an `allOf` are one schema.
@@ -57,9 +61,11 @@ impl Rule {
     pub const fn name(self) -> &'static str {
         match self {
             Self::OptionalNullable => "optional_nullable",
+            Self::NullKept => "null_kept",
             Self::RootWrapped => "root_wrapped",
             Self::MapToEntries => "map_to_entries",
             Self::ExtraEntries => "extra_entries",
+            Self::Ambiguous => "ambiguous",
             Self::OneOf => "one_of",
             Self::AllOfMerged => "all_of_merged",
             Self::AllOfFirst => "all_of_first",

@@ -35,4 +35,7 @@ pub enum CannotLower {
     /// A recursion that must go deeper than it is unrolled.
     #[error("the recursion at {0:?} has no end within the levels it is unrolled to")]
     Recursion(String),
+    /// Two branches of a union that would be one: a map, and a list of what its entries become.
+    #[error("a map and a list at {0:?} would be sent as the same schema")]
+    Ambiguous(String),
 }

@@ -59,7 +59,7 @@ pub(super) fn subschemas<'v>(schema: &'v Map<String, Value>, each: &mut dyn FnMu
 }
 
 /// As [`subschemas`], to be changed.
-fn subschemas_mut(schema: &mut Map<String, Value>, each: &mut dyn FnMut(&mut Value)) {
+pub(super) fn subschemas_mut(schema: &mut Map<String, Value>, each: &mut dyn FnMut(&mut Value)) {
     for (key, value) in schema {
         match value {
             Value::Object(named) if NAMED.contains(&key.as_str()) => {
@@ -70,6 +70,11 @@ fn subschemas_mut(schema: &mut Map<String, Value>, each: &mut dyn FnMut(&mut Val
             _ => {}
         }
     }
+}
+
+/// Whether a keyword of a lowered schema only says something.
+pub(super) fn is_noise(key: &str) -> bool {
+    matches!(key, "title" | "description" | "default" | "examples" | "$comment")
 }
 
 fn is_place(key: &str) -> bool {

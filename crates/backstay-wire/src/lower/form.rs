@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::kinds::{self, Types};
-use super::{EXTRA, MAP, OPTIONAL, WRAPPED};
+use super::{EXTRA, MAP, OPTIONAL, TUPLE, WRAPPED};
 
 /// What stands at one place of the lowered schema. Places are named by their index.
 #[derive(Clone, Debug, Default)]
@@ -141,6 +141,9 @@ impl<'v> Maker<'v> {
         if let Some(items @ Value::Object(_)) = map.get("items") {
             form.items = Some(self.form(items));
         }
+        if let (Some(Value::Array(places)), Some(items)) = (map.get(TUPLE), form.items) {
+            self.tuple(places, items, &mut form);
+        }
         let branches = map.get("anyOf").or(map.get("oneOf")).and_then(Value::as_array);
         form.branches = branches.into_iter().flatten().map(|schema| self.form(schema)).collect();
         form.map = map.contains_key(MAP);
@@ -151,6 +154,22 @@ impl<'v> Maker<'v> {
             || form.wrapped
             || form.members.iter().any(|member| member.optional);
         form
+    }
+}
+
+impl Maker<'_> {
+    /// A tuple that is lowered to a list of any of its items, by the places it was made of.
+    fn tuple(&self, places: &[Value], items: usize, form: &mut Form) {
+        let branches = self.forms.get(items).map(|form| form.branches.as_slice());
+        let place = |place: &Value| match place.as_u64().and_then(|at| usize::try_from(at).ok()) {
+            Some(at) => branches.and_then(|branches| branches.get(at).copied()).or(Some(items)),
+            None if place.is_null() => Some(items),
+            None => None,
+        };
+        if let [prefix @ .., rest] = places {
+            form.prefix = prefix.iter().filter_map(place).collect();
+            form.items = place(rest);
+        }
     }
 }
 

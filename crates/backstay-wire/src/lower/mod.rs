@@ -10,6 +10,7 @@
 //!
 //! Schemas come from callers: everything here is bounded by size, depth and work.
 
+mod apart;
 mod array;
 mod change;
 mod fault;
@@ -18,6 +19,7 @@ mod form;
 mod kinds;
 mod merge;
 mod node;
+mod null;
 mod object;
 mod refs;
 mod subset;
@@ -57,6 +59,7 @@ const MARK: &str = "\u{1}backstay ";
 const OPTIONAL: &str = "\u{1}backstay optional";
 const MAP: &str = "\u{1}backstay map";
 const EXTRA: &str = "\u{1}backstay extra";
+const TUPLE: &str = "\u{1}backstay tuple";
 const WRAPPED: &str = "\u{1}backstay wrapped";
 
 /// A lowered schema and how it came to be.

@@ -6,6 +6,7 @@ use super::change::Rule;
 use super::fault::CannotLower;
 use super::kinds::Types;
 use super::node::Draft;
+use super::null::Of;
 use super::refs::step;
 use super::subset::Objects;
 use super::walk::{Pass, Stop};
@@ -211,15 +212,7 @@ impl Pass<'_> {
             held.required.push(name.to_owned());
         }
         if is_required && !must {
-            let adds_null = !self.allows_null(&lowered, 0);
-            let what = if adds_null {
-                lowered = self.or_null(lowered)?;
-                held.optional.push(name.into());
-                format!("optional `{name}` made nullable")
-            } else {
-                format!("optional `{name}`, nullable already, made required")
-            };
-            self.note(Rule::OptionalNullable, &at, name, what);
+            lowered = self.optional((name, schema), &at, lowered, held)?;
         }
         held.properties.insert(name.to_owned(), Value::Object(lowered));
         Ok(())
@@ -234,7 +227,32 @@ impl Pass<'_> {
         false
     }
 
-    /// Whether a lowered schema allows `null`.
+    /// An optional property that is made a required one: a `null` stands for none. It is dropped from
+    /// the reply only where the source surely refuses it.
+    fn optional(
+        &mut self,
+        (name, schema): (&str, &Value),
+        at: &str,
+        mut lowered: Map<String, Value>,
+        held: &mut Held,
+    ) -> Result<Map<String, Value>, Stop> {
+        if self.null(schema, Of::Source) == Some(false) {
+            held.optional.push(name.into());
+        } else {
+            let what = format!("a missing `{name}` and a `null` cannot be told apart: it stays");
+            self.note(Rule::NullKept, at, name, what);
+        }
+        let what = if self.allows_null(&lowered, 0) {
+            format!("optional `{name}`, nullable already, made required")
+        } else {
+            lowered = self.or_null(lowered)?;
+            format!("optional `{name}` made nullable")
+        };
+        self.note(Rule::OptionalNullable, at, name, what);
+        Ok(lowered)
+    }
+
+    /// Whether a lowered schema allows `null`, as far as it says so itself.
     fn allows_null(&self, lowered: &Map<String, Value>, depth: usize) -> bool {
         if depth > 8 {
             return false;
@@ -243,8 +261,9 @@ impl Pass<'_> {
             value.as_object().is_some_and(|schema| self.allows_null(schema, depth + 1))
         };
         if let Some(reference) = lowered.get("$ref").and_then(Value::as_str) {
-            // A definition may not be lowered yet; what the source says of `null` stays so.
-            return self.source_of(reference).is_some_and(inside);
+            // It may not be lowered yet; what becomes of it is told from the source.
+            let source = self.source_of(reference);
+            return source.is_some_and(|source| self.null(source, Of::Lowered) == Some(true));
         }
         for key in ["anyOf", "oneOf"] {
             if let Some(Value::Array(branches)) = lowered.get(key) {

@@ -82,6 +82,7 @@ impl Pass<'_> {
             return Ok(None);
         }
         let union = self.branches(branches, &step(at, key), depth)?;
+        self.tell_apart(&union, at)?;
         if out.keys().all(|key| ANNOTATIONS.contains(&key.as_str())) {
             return self.joined(union, key, &out, at).map(Some);
         }
@@ -127,6 +128,7 @@ impl Pass<'_> {
             return Ok(out);
         }
         self.count_union()?;
+        self.tell_apart(&union, at)?;
         draft.out.insert(self.union_word(key, at).into(), Value::Array(union));
         self.annotations(map, at, &mut draft)?;
         Ok(draft.out)

@@ -39,6 +39,10 @@ pub(super) struct Pass<'s> {
     waiting: Vec<(String, String)>,
     /// Definitions being put in, outermost first.
     inside: Vec<String>,
+    /// Definitions lowered to be compared, by reference.
+    pub bodies: HashMap<String, Value>,
+    /// Whether the branches of unions are compared.
+    pub tells: bool,
     spent: usize,
 }
 
@@ -58,6 +62,8 @@ impl<'s> Pass<'s> {
             defs: Map::new(),
             waiting: Vec::new(),
             inside: vec![String::new()],
+            bodies: HashMap::new(),
+            tells: true,
             spent: 0,
         })
     }
