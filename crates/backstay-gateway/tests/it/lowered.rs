@@ -274,6 +274,57 @@ async fn a_format_that_fits_goes_through_byte_for_byte() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_annotation_of_ours_goes_to_no_provider_and_no_other_byte_changes() {
+    let mut setup = Setup::new();
+    for subset in ["openai_strict", "none"] {
+        for (from, to) in pairs() {
+            let name = format!("own-{}-{}-{subset}", short(from), short(to));
+            let first = format!("{name}-1");
+            let known = format!("schema_subset = \"{subset}\"");
+            setup = setup.target(&first, provider(to), &["healthy"]).and(&known);
+            setup = setup.route(&name, &[&first], ROUTE);
+        }
+    }
+    let world = setup.start().await;
+    let annotation = r#" "x-backstay-fallback" : "a","#;
+    let schema = |annotation: &str| {
+        format!(
+            r#"{{"type":"object","properties":{{"x-backstay-p":{{{annotation} "type" :"string"}}}},"required":["x-backstay-p"],"additionalProperties":false}}"#
+        )
+    };
+    for subset in ["openai_strict", "none"] {
+        for (from, to) in pairs() {
+            let name = format!("own-{}-{}-{subset}", short(from), short(to));
+            let fields = |annotation: &str| match from {
+                Dialect::OpenaiChat => format!(
+                    r#""response_format" : {{"type":"json_schema",  "json_schema": {{"name":"n", "strict" : true, "schema": {0}}}}}, "tools": [{{"type":"function", "function": {{"name":"f", "parameters":  {0}}}}}]"#,
+                    schema(annotation)
+                ),
+                Dialect::Anthropic => format!(
+                    r#""output_config" : {{"format": {{"type":"json_schema", "schema": {0}}}}}, "tools": [{{"name":"f",  "input_schema":  {0}}}]"#,
+                    schema(annotation)
+                ),
+            };
+            let body = format!(
+                r#"{{"model": "{name}", "max_tokens": 100, {}, "messages": [{{"role":"user","content":"hello"}}]}}"#,
+                fields(annotation)
+            );
+            let start = crate::world::start(from);
+            let seen = crate::client::call(world.address(), start, &[], body.as_bytes()).await;
+            assert_eq!(seen.status, 200, "{}", seen.text());
+            let log = world.log(&format!("{name}-1"));
+            let got = log[0].body.as_deref().unwrap_or_default();
+            assert!(!got.contains("fallback"), "{name}: {got}");
+            assert!(got.contains("x-backstay-p"), "{name}: {got}");
+            if from == to && (from, subset) != (Dialect::Anthropic, "openai_strict") {
+                assert!(got.contains(&fields("")), "{name}: {got}");
+            }
+        }
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_schema_that_cannot_be_lowered_is_said_in_the_prompt() {
     let mut setup = Setup::new();
     for (caller, target) in pairs() {

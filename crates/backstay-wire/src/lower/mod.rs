@@ -21,6 +21,7 @@ mod merge;
 mod node;
 mod null;
 mod object;
+mod own;
 mod refs;
 mod subset;
 mod tally;
@@ -36,6 +37,7 @@ use serde_json::{Map, Value};
 
 pub use change::{Change, Rule};
 pub use fault::CannotLower;
+pub use own::{cut_own, without_own};
 pub use subset::Subset;
 pub use tally::Tally;
 pub use undo::{Event, EventKind, RepeatedKey, Undone};
@@ -114,6 +116,8 @@ pub fn lower_after(schema: &Value, subset: Subset, tally: Tally) -> Result<Lower
     if is_deeper(schema, MAX_DEPTH * 4) {
         return Err(CannotLower::TooDeep(MAX_DEPTH));
     }
+    let stripped = without_own(schema);
+    let schema = stripped.as_ref().unwrap_or(schema);
     let Some(rules) = subset.rules() else {
         return Ok(Lowered { schema: schema.clone(), lowering: Lowering::default(), tally });
     };
@@ -141,6 +145,8 @@ pub fn takes_strict_tool(subset: Subset, tally: Tally) -> bool {
 
 /// Says in words what a schema wants, for a model whose provider cannot be told otherwise.
 pub fn instruction(schema: &Value) -> String {
+    let stripped = without_own(schema);
+    let schema = stripped.as_ref().unwrap_or(schema);
     format!(
         "Answer with one JSON value and nothing else: no text before or after it, no code fence. \
          It must be valid against this JSON Schema:\n{schema}"

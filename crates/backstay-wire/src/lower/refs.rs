@@ -10,7 +10,7 @@ use super::fault::CannotLower;
 const MAX_TARGETS: usize = 500;
 
 /// Keywords whose value is one schema.
-const ONE: [&str; 12] = [
+pub(super) const ONE: [&str; 12] = [
     "items",
     "additionalItems",
     "additionalProperties",
@@ -26,7 +26,7 @@ const ONE: [&str; 12] = [
 ];
 
 /// Keywords whose value is a list of schemas; `items` was one in older drafts.
-const LIST: [&str; 5] = ["anyOf", "oneOf", "allOf", "prefixItems", "items"];
+pub(super) const LIST: [&str; 5] = ["anyOf", "oneOf", "allOf", "prefixItems", "items"];
 
 /// Keywords whose value is a map of schemas.
 pub(super) const NAMED: [&str; 5] =

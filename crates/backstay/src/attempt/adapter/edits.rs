@@ -1,6 +1,7 @@
 //! The few changes that the caller's own bytes need on their way to a provider of its dialect.
 
 use backstay_wire::chat::{Format, Role, Turn};
+use backstay_wire::lower;
 use backstay_wire::scan::Edit;
 use backstay_wire::{Dialect, Loss};
 use bytes::Bytes;
@@ -117,6 +118,7 @@ pub(super) fn list(
     output(contract, target, turned, &mut edits);
     shape(contract, fit, &mut edits);
     edits.extend(strict_tools(contract, target, fit));
+    without_own(contract, &mut edits);
     if let Some(words) = &fit.instruction {
         edits.push(prompt::said(contract, words)?);
     }
@@ -264,6 +266,40 @@ fn strict_tools(contract: &Contract, target: &Target, fit: &mut Fit) -> Option<E
         changed = true;
     }
     changed.then(|| Edit::Set("tools", Value::Array(tools).to_string()))
+}
+
+/// Takes our own annotations out of every schema that goes, and leaves the other bytes.
+fn without_own(contract: &Contract, edits: &mut Vec<Edit>) {
+    let fields: &[(&'static str, &[&str])] = match contract.ask.dialect {
+        Dialect::OpenaiChat => &[
+            ("response_format", &["json_schema", "schema"]),
+            ("tools", &["*", "function", "parameters"]),
+            ("functions", &["*", "parameters"]),
+        ],
+        Dialect::Anthropic => {
+            &[("output_config", &["format", "schema"]), ("tools", &["*", "input_schema"])]
+        }
+    };
+    for (field, path) in fields {
+        let made = edits.iter_mut().find_map(|edit| match edit {
+            Edit::Set(key, text) if key == field => Some(Some(text)),
+            Edit::Remove(key) if key == field => Some(None),
+            Edit::Set(..) | Edit::Remove(_) => None,
+        });
+        match made {
+            Some(Some(text)) => {
+                if let Some(cut) = lower::cut_own(text, path) {
+                    *text = cut;
+                }
+            }
+            Some(None) => {}
+            None => {
+                let raw = contract.head.raw(&contract.ask.body, field).unwrap_or_default();
+                let cut = std::str::from_utf8(raw).ok().and_then(|raw| lower::cut_own(raw, path));
+                edits.extend(cut.map(|cut| Edit::Set(field, cut)));
+            }
+        }
+    }
 }
 
 /// Takes the format out and leaves what else the field says.

@@ -14,10 +14,11 @@ pub(crate) use headers::{authorize, join};
 
 use std::sync::{Arc, OnceLock};
 
-use backstay_wire::chat::{Part, Turn};
-use backstay_wire::{Chat, Dialect, Loss};
+use backstay_wire::chat::{Format, Part, Turn};
+use backstay_wire::{Chat, Dialect, Loss, lower};
 use bytes::Bytes;
 use http::{HeaderMap, Uri};
+use serde_json::Value;
 
 use crate::contract::{Contract, Fingerprint, Wants};
 use crate::fault::CallError;
@@ -155,10 +156,21 @@ fn translated(
             Parameters::Loose => tool.strict = Some(false),
         }
     }
+    if let Some(Format::JsonSchema { schema, .. }) = &mut chat.format {
+        without_own(schema);
+    }
+    chat.tools.iter_mut().for_each(|tool| without_own(&mut tool.parameters));
     if let Some(words) = &fit.instruction {
         let gap = if chat.system.is_empty() { "" } else { "\n\n" };
         chat.system.push(Part::Text(format!("{gap}{words}")));
     }
     chat.turns.extend_from_slice(turned.reask);
     Ok(chat)
+}
+
+/// Takes our own annotations out of a schema.
+fn without_own(schema: &mut Value) {
+    if let Some(stripped) = lower::without_own(schema) {
+        *schema = stripped;
+    }
 }
