@@ -277,7 +277,10 @@ fn kind() -> impl Strategy<Value = Kind> {
         3 => Just(Kind::Text),
         3 => Just(Kind::Count),
         3 => Just(Kind::Maybe),
-        1 => Just(Kind::Tree)
+        1 => Just(Kind::Tree),
+        // Two that only the undoing tells apart.
+        1 => Just(Kind::Object(vec![("a".into(), Kind::Text, false)])),
+        1 => Just(Kind::Object(vec![("a".into(), Kind::Maybe, false)])),
     ];
     let of = |names: &'static str, inner: BoxedStrategy<Kind>| {
         proptest::collection::btree_map(names, (inner, any::<bool>()), 0..4).prop_map(|map| {
