@@ -13,6 +13,9 @@ use crate::validate::{Schema, SchemaFault, Tool};
 /// The most bytes of a tool's name in a note.
 const MAX_NAME: usize = 60;
 
+/// The most bytes of a schema's fault in a note: it may quote a value of any length.
+const MAX_WHY: usize = 200;
+
 /// All tools of a request.
 #[derive(Debug, Default)]
 pub(super) struct Offered {
@@ -58,9 +61,12 @@ impl Contract {
     /// its parameters cannot be used.
     pub(crate) fn unchecked(&self, name: &str) -> Option<String> {
         let fault = self.offered().tools.get(name)?.compiled.get()?.as_ref().err()?;
-        let name = name.get(..name.floor_char_boundary(MAX_NAME)).unwrap_or_default();
+        let short =
+            |text: &str, most| text.get(..text.floor_char_boundary(most)).map(str::to_owned);
+        let name = short(name, MAX_NAME).unwrap_or_default();
+        let why = short(&fault.to_string(), MAX_WHY).unwrap_or_default();
         Some(format!(
-            "arguments of tool '{name}' not checked: its parameters cannot be used: {fault}"
+            "arguments of tool '{name}' not checked: its parameters cannot be used: {why}"
         ))
     }
 
