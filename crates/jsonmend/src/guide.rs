@@ -45,6 +45,10 @@ impl Types {
         let needed = match node.kind() {
             Kind::Null => Self::NULL,
             Kind::Boolean => Self::BOOLEAN,
+            // Nobody computes here: it may be whole.
+            Kind::Number if has_exponent(node.number().unwrap_or_default()) => {
+                return self.0 & Self::NUMBER.0 != 0;
+            }
             Kind::Number if is_whole(node.number().unwrap_or_default()) => Self::INTEGER,
             // The bit that only `NUMBER` has.
             Kind::Number => Self(8),
@@ -59,8 +63,12 @@ impl Types {
 fn is_whole(digits: &str) -> bool {
     match digits.split_once('.') {
         Some((_, fraction)) => fraction.bytes().all(|digit| digit == b'0'),
-        None => !digits.contains(['e', 'E']),
+        None => true,
     }
+}
+
+fn has_exponent(digits: &str) -> bool {
+    digits.contains(['e', 'E'])
 }
 
 /// A place in a schema; what it means is the guide's own affair.

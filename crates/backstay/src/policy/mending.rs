@@ -173,6 +173,13 @@ impl Mending {
     }
 }
 
+impl Align {
+    /// Whether anything may be done at all.
+    pub fn allows_any(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
 impl Syntax {
     /// The parser's policy, no deeper than callers read.
     pub fn of(policy: jsonmend::Policy, partial: Partial) -> Self {

@@ -13,6 +13,9 @@ pub const MAX_ERRORS: usize = 20;
 /// The most bytes of one error. 300: a path, a name and a short value.
 pub const MAX_ERROR_BYTES: usize = 300;
 
+/// The rule of a line that stands for problems not told.
+const MORE: &str = "more";
+
 /// A reply that may not be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfit {
@@ -29,6 +32,10 @@ pub struct Unfit {
     /// The errors of the schema with the place of each in the schema, in the order of `errors`,
     /// without its last line where that counts the rest. Empty at the other layers.
     pub violations: Vec<Violation>,
+    /// Problems that are known and not told, with what the route wants done about each.
+    pub(super) untold: Vec<Problem>,
+    /// Whether there may be more still.
+    pub(super) extent: Extent,
     /// The reply as far as it could be mended and aligned. `None`: it is no JSON, or tool calls.
     pub candidate: Option<Box<Candidate>>,
 }
@@ -45,6 +52,15 @@ pub struct Problem {
     pub message: String,
     /// What the route wants done about it.
     pub on_fail: OnFail,
+}
+
+/// How much of what is wrong with a reply is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// All of it.
+    Whole,
+    /// Looking for it ended early: nothing that holds of each problem may be said.
+    Cut,
 }
 
 /// A reply that is JSON and breaks its schema.
@@ -90,6 +106,11 @@ impl Problem {
         Self { at, rule, message, on_fail: OnFail::Reask }
     }
 
+    /// The line for problems that are not told.
+    pub(super) fn count(untold: usize) -> Self {
+        Self::new("", MORE, format!("and {untold} more errors"))
+    }
+
     /// Whether `other` is the same error, perhaps about another value.
     pub fn same(&self, other: &Self) -> bool {
         self.at == other.at && self.rule == other.rule
@@ -110,16 +131,39 @@ impl Unfit {
 
     /// A fault of a layer with its problems, cut down to what may be told.
     pub fn of(fault: Fault, layer: Layer, mut problems: Vec<Problem>) -> Self {
+        let mut untold = Vec::new();
         if problems.len() > MAX_ERRORS {
-            let rest = problems.len() - (MAX_ERRORS - 1);
-            problems.truncate(MAX_ERRORS - 1);
-            problems.push(Problem::new("", "more", format!("and {rest} more errors")));
+            untold = problems.split_off(MAX_ERRORS - 1);
+            problems.push(Problem::count(untold.len()));
         }
         for problem in &mut problems {
             problem.message = clipped(&problem.message, MAX_ERROR_BYTES);
         }
         let errors = problems.iter().map(|problem| problem.message.clone()).collect();
-        Self { fault, layer, errors, problems, violations: Vec::new(), candidate: None }
+        let (violations, extent) = (Vec::new(), Extent::Whole);
+        Self { fault, layer, errors, problems, violations, untold, extent, candidate: None }
+    }
+
+    /// The same where what is wrong is not all known, with a last line that says so.
+    pub(super) fn and_cut(self, line: &str) -> Self {
+        let mut problems = self.problems;
+        problems.retain(|problem| problem.rule != MORE);
+        let mut untold = problems.split_off(problems.len().min(MAX_ERRORS - 1));
+        untold.extend(self.untold);
+        problems.push(Problem::new("", MORE, line));
+        let told = Self::of(self.fault, self.layer, problems);
+        let violations = self.violations.into_iter().take(MAX_ERRORS - 1).collect();
+        Self { violations, untold, extent: Extent::Cut, ..told }
+    }
+
+    /// Each problem that is known; the line that counts the rest is none.
+    pub(super) fn each(&self) -> impl Iterator<Item = &Problem> {
+        self.problems.iter().filter(|problem| problem.rule != MORE).chain(&self.untold)
+    }
+
+    /// The same, to note what the route wants done about each.
+    pub(super) fn each_mut(&mut self) -> impl Iterator<Item = &mut Problem> {
+        self.problems.iter_mut().chain(&mut self.untold).filter(|problem| problem.rule != MORE)
     }
 
     /// A reply without any answer in it.
@@ -129,7 +173,7 @@ impl Unfit {
 
     /// Whether the model may be asked again. Not where the route rejects one of the problems.
     pub fn is_reaskable(&self) -> bool {
-        self.problems.iter().all(|problem| problem.on_fail != OnFail::Reject)
+        self.each().all(|problem| problem.on_fail != OnFail::Reject)
     }
 
     /// Whether it has the same problems as `other`, perhaps about other values. False if neither

@@ -1,5 +1,6 @@
 //! What the route wants done about a field that breaks the schema: another value, or nothing.
 
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 use jsonmend::{Node, ValueKind};
@@ -11,10 +12,14 @@ use super::{check, declared};
 use crate::policy::{Field, OnFail};
 use crate::validate::outline::Outline;
 use crate::validate::syntax::Parsed;
+use crate::validate::unfit::Extent;
 use crate::validate::{Candidate, Edit, EditKind, Problem, Schema, Unfit};
 
 /// How often fallbacks may uncover further problems.
 const ROUNDS: usize = 3;
+
+/// The most bytes read to find the places of fallbacks, each from the start of the text: 30 ms.
+const MAX_SCANNED: usize = 32 * 1024 * 1024;
 
 /// Whether the model may still be asked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,40 +43,57 @@ pub(in crate::validate) fn settled(
 ) -> Result<Parsed, Unfit> {
     let mut unfit = with_orders(unfit, fields);
     for _ in 0..ROUNDS {
+        // What is not known cannot be settled.
+        if unfit.extent == Extent::Cut {
+            return Err(unfit);
+        }
         let Some(candidate) = unfit.candidate.clone() else { return Err(unfit) };
         let Candidate { text, edits } = *candidate;
         let Some(mut parsed) = Parsed::strict(text) else { return Err(unfit) };
         parsed.edits = edits;
-        let outline = schema.outline();
-        let plan = unfit.problems.iter().map(|problem| order(problem, fields, outline, asking));
-        let Some(orders) = plan.collect::<Option<Vec<Order>>>() else { return Err(unfit) };
-        let mut changed = false;
-        for (order, problem) in orders.into_iter().zip(&unfit.problems) {
-            match order {
-                Order::Flag => {}
-                Order::Take(pointer, value) => {
-                    let kind = if problem.rule == "enum" && problem.at == pointer {
-                        EditKind::EnumFallback
-                    } else {
-                        EditKind::FieldFallback
-                    };
-                    let Some(next) = placed(&parsed, &pointer, &value, kind) else {
-                        return Err(unfit);
-                    };
-                    parsed = next;
-                    changed = true;
-                }
-            }
+        let Some(takes) = takes(&unfit, schema.outline(), fields, asking) else {
+            return Err(unfit);
+        };
+        if takes.is_empty() {
+            return Ok(flagged(parsed, unfit.each()));
         }
-        if !changed {
-            return Ok(flagged(parsed, &unfit.problems));
-        }
-        match check(&parsed, schema) {
-            Ok(()) => return Ok(parsed),
-            Err(left) => unfit = with_orders(left.about(parsed), fields),
+        let Some(made) = placed(&parsed, &takes) else { return Err(unfit) };
+        match check(&made, schema) {
+            Ok(()) => return Ok(made),
+            Err(left) => unfit = with_orders(left.about(made), fields),
         }
     }
     Err(unfit)
+}
+
+/// The fallbacks that are put in place, by pointer; none inside another. `None`: nothing can be
+/// done about some problem.
+fn takes(
+    unfit: &Unfit,
+    outline: &Outline,
+    fields: &[Field],
+    asking: Asking,
+) -> Option<BTreeMap<String, Take>> {
+    let mut takes = BTreeMap::new();
+    for problem in unfit.each() {
+        match order(problem, fields, outline, asking)? {
+            Order::Flag => {}
+            Order::Take(pointer, value) => {
+                let is_choice = problem.rule == "enum" && problem.at == pointer;
+                let kind = if is_choice { EditKind::EnumFallback } else { EditKind::FieldFallback };
+                takes.entry(pointer).or_insert(Take { value, kind });
+            }
+        }
+    }
+    let pointers: HashSet<String> = takes.keys().cloned().collect();
+    takes.retain(|pointer, _| !above(pointer).skip(1).any(|outer| pointers.contains(outer)));
+    Some(takes)
+}
+
+/// A fallback that is put in place.
+struct Take {
+    value: Value,
+    kind: EditKind,
 }
 
 /// What is done about one problem.
@@ -97,7 +119,7 @@ fn order(problem: &Problem, fields: &[Field], outline: &Outline, asking: Asking)
 
 /// The problems with what the route wants done about each.
 fn with_orders(mut unfit: Unfit, fields: &[Field]) -> Unfit {
-    for problem in &mut unfit.problems {
+    for problem in unfit.each_mut() {
         let field = above(&problem.at)
             .find_map(|pointer| fields.iter().find(|field| field.at.matches(pointer)));
         problem.on_fail = field.map_or(OnFail::Reask, |field| field.on_fail);
@@ -110,32 +132,66 @@ fn above(pointer: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(pointer), |inner| inner.rsplit_once('/').map(|(outer, _)| outer))
 }
 
-fn flagged(mut parsed: Parsed, problems: &[Problem]) -> Parsed {
+fn flagged<'p>(mut parsed: Parsed, problems: impl Iterator<Item = &'p Problem>) -> Parsed {
     parsed.edits.extend(
         problems
-            .iter()
             .map(|problem| Edit::of_value(EditKind::Flagged, &problem.at, "", &problem.message)),
     );
     parsed
 }
 
-/// `parsed` with `value` at `pointer`, where there is something already or a key can be added.
-fn placed(parsed: &Parsed, pointer: &str, value: &Value, kind: EditKind) -> Option<Parsed> {
-    let spot = found(parsed, pointer)?;
-    let text = value.to_string();
-    let before = parsed.text.get(spot.span.clone()).unwrap_or_default();
-    let edit = Edit::of_value(kind, pointer, before, &text);
-    let splice = Splice { span: spot.span, after: spot.before + &text };
-    let mut made = Parsed::strict(spliced(&parsed.text, &[splice]))?;
-    made.edits.clone_from(&parsed.edits);
-    made.edits.push(edit);
+/// `parsed` with each value at its pointer, where there is something already or a key can be added.
+/// `None`: there is not, or finding the places takes too long.
+fn placed(parsed: &Parsed, takes: &BTreeMap<String, Take>) -> Option<Parsed> {
+    if takes.len().saturating_mul(parsed.text.len()) > MAX_SCANNED {
+        return None;
+    }
+    let mut spots = Vec::with_capacity(takes.len());
+    for (pointer, take) in takes {
+        spots.push((found(parsed, pointer)?, pointer, take));
+    }
+    spots.sort_by_key(|(spot, ..)| spot.span.start);
+    let mut edits = parsed.edits.clone();
+    let mut splices = Vec::with_capacity(spots.len());
+    // Where a key was added to an empty object: the next one there needs a comma.
+    let mut filled = None;
+    for (Spot { span, added }, pointer, Take { value, kind }) in spots {
+        let text = value.to_string();
+        let before = parsed.text.get(span.clone()).unwrap_or_default();
+        edits.push(Edit::of_value(*kind, pointer, before, &text));
+        let front = match added {
+            None => String::new(),
+            Some(Added { key, around }) => {
+                let first = around == Around::Empty && filled != Some(span.start);
+                filled = Some(span.start);
+                format!("{}{}: ", if first { "" } else { ", " }, Value::from(key))
+            }
+        };
+        splices.push(Splice { span, after: front + &text });
+    }
+    let mut made = Parsed::strict(spliced(&parsed.text, &splices))?;
+    made.edits = edits;
     Some(made)
 }
 
-/// Where a value goes, and what has to stand before it.
+/// Where a value goes.
 struct Spot {
     span: Range<usize>,
-    before: String,
+    /// The key that has to stand before it.
+    added: Option<Added>,
+}
+
+/// A key that is not there yet.
+struct Added {
+    key: String,
+    around: Around,
+}
+
+/// The object that a key is added to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Around {
+    Empty,
+    Filled,
 }
 
 fn found(parsed: &Parsed, pointer: &str) -> Option<Spot> {
@@ -149,9 +205,9 @@ fn found(parsed: &Parsed, pointer: &str) -> Option<Spot> {
             ValueKind::Object => match member(node, &mut cursor, &step) {
                 Ok(value) => value,
                 Err(end) if is_last => {
-                    let comma = if node.is_empty() { "" } else { ", " };
-                    let before = format!("{comma}{}: ", Value::from(step));
-                    return Some(Spot { span: end..end, before });
+                    let around = if node.is_empty() { Around::Empty } else { Around::Filled };
+                    let added = Some(Added { key: step, around });
+                    return Some(Spot { span: end..end, added });
                 }
                 Err(_) => return None,
             },
@@ -160,7 +216,7 @@ fn found(parsed: &Parsed, pointer: &str) -> Option<Spot> {
             }
         };
     }
-    Some(Spot { span: cursor.value(), before: String::new() })
+    Some(Spot { span: cursor.value(), added: None })
 }
 
 fn item<'t>(node: Node<'t>, cursor: &mut Cursor<'_>, wanted: usize) -> Option<Node<'t>> {

@@ -13,16 +13,15 @@
 
 mod cursor;
 mod fallback;
-mod fold;
 mod splice;
 mod walk;
 
-use jsonmend::Node;
 use serde_json::Value;
 
 pub(super) use fallback::{Asking, settled};
+use walk::Aligned;
 
-use super::outline::{Kinds, Spot};
+use super::outline::Spot;
 use super::syntax::Parsed;
 use super::{Layer, Schema, Unfit};
 use crate::policy::{Align, Field};
@@ -40,8 +39,13 @@ pub(super) struct Wants<'a> {
 /// It does not fit. The candidate is what alignment made of it.
 pub(super) fn fitted(parsed: Parsed, schema: &Schema, wants: Wants<'_>) -> Result<Parsed, Unfit> {
     let Err(unfit) = check(&parsed, schema) else { return Ok(parsed) };
-    let Some(aligned) = walk::aligned(&parsed, schema.outline(), wants) else {
+    if !wants.align.allows_any() {
         return Err(unfit.about(parsed));
+    }
+    let aligned = match walk::aligned(&parsed, schema.outline(), wants) {
+        Aligned::Changed(aligned) => aligned,
+        Aligned::Same => return Err(unfit.about(parsed)),
+        Aligned::TooCostly => return Err(unfit.and_cut("too costly to align").about(parsed)),
     };
     match check(&aligned, schema) {
         Ok(()) => Ok(aligned),
@@ -68,20 +72,6 @@ impl Unfit {
 fn declared<'a>(pointer: &str, fields: &'a [Field], spot: &'a Spot) -> Option<&'a Value> {
     let field = fields.iter().find(|field| field.at.matches(pointer));
     field.and_then(|field| field.fallback.as_deref()).or(spot.fallback.as_ref())
-}
-
-/// Whether a value is a member of the place's enum; also where there is none.
-fn is_listed(node: Node<'_>, spot: &Spot) -> bool {
-    let Some(listed) = &spot.listed else { return true };
-    if Kinds::of(node).meets(Kinds::STRING) {
-        let text = node.string().unwrap_or_default();
-        return listed.iter().any(|member| member.as_str() == Some(&*text));
-    }
-    let value = node.to_value();
-    listed.iter().any(|member| match (member.as_f64(), value.as_f64()) {
-        (Some(one), Some(two)) => one.to_bits() == two.to_bits(),
-        _ => *member == value,
-    })
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::policy::{Coercion, Encoded, Enums, Extra, FieldPath, Missing, OnFail};
 use crate::validate::Edit;
+use crate::validate::unfit::Extent;
 
 fn parsed(text: &str) -> Parsed {
     Parsed::strict(text.to_owned()).unwrap_or_else(|| panic!("{text}"))
@@ -201,6 +202,134 @@ fn fields_settle_what_is_wrong_with_them_at_once_or_when_the_asking_is_spent() {
         settle(inner, &whole, open).unwrap(),
         r#"{"s": "a", "n": 1, "l": []} field_fallback"#
     );
+}
+
+/// A reply of `count` words, none of them a member of an enum of `members`, and its schema.
+fn unknown_words(count: usize, members: usize) -> (Schema, String) {
+    let members: Vec<String> = (0..members).map(|n| format!("member_{n}")).collect();
+    let schema = Schema::compile(&json!({"type": "array", "items": {"enum": members}})).unwrap();
+    let words: Vec<String> = (0..count).map(|n| format!("word {n}")).collect();
+    (schema, Value::from(words).to_string())
+}
+
+fn seconds(work: impl FnOnce()) -> f64 {
+    let clock = crate::clock::Clock::start();
+    let start = clock.now();
+    work();
+    clock.now().since(start).as_secs_f64()
+}
+
+#[test]
+fn twenty_thousand_unknown_words_against_a_large_enum_end_soon_whatever_is_allowed() {
+    let (schema, text) = unknown_words(20_000, 8_000);
+    for enums in [Enums::Exact, Enums::Fold, Enums::Fallback] {
+        let align = Align { enums, ..Align::default() };
+        let fields = [field("/*", OnFail::Fallback, Some(json!("member_1")))];
+        let took = seconds(|| {
+            let wants = Wants { align: &align, fields: &fields };
+            let unfit = fitted(parsed(&text), &schema, wants).unwrap_err();
+            assert_eq!(unfit.extent, Extent::Cut, "nothing may be said of each");
+            settled(unfit, &schema, &fields, Asking::Spent).unwrap_err();
+        });
+        // 3 s: a hundred times what an optimised build takes; before it was minutes.
+        assert!(took < 3.0, "{enums:?} took {took} s");
+    }
+}
+
+#[test]
+fn a_document_that_costs_too_much_to_align_is_refused_as_that() {
+    let keys: Vec<String> = (0..3_000).map(|n| format!("k{n}")).collect();
+    let schema = json!({"type": "array", "items": {"type": "object", "required": keys}});
+    let schema = Schema::compile(&schema).unwrap();
+    let text = Value::from(vec![json!({}); 2_000]).to_string();
+    let align = Align { missing: Missing::SchemaDefault, ..Align::default() };
+    let unfit = fitted(parsed(&text), &schema, Wants { align: &align, fields: &[] }).unwrap_err();
+    assert_eq!(unfit.errors.last().unwrap(), "too costly to align");
+    assert!(unfit.errors.len() > 1 && unfit.errors.len() <= crate::validate::MAX_ERRORS);
+    assert_eq!(unfit.extent, Extent::Cut);
+}
+
+/// What a route that flags, rejects or replaces makes of a reply: its edits, or its problems.
+fn told(schema: &Value, text: &str, fields: &[Field]) -> Result<Vec<String>, Unfit> {
+    let schema = Schema::compile(schema).unwrap();
+    let align = Align::default();
+    let unfit = fitted(parsed(text), &schema, Wants { align: &align, fields }).unwrap_err();
+    let parsed = settled(unfit, &schema, fields, Asking::Open)?;
+    Ok(parsed.edits.iter().map(|edit| format!("{} {}", edit.kind.name(), edit.path)).collect())
+}
+
+#[test]
+fn a_field_that_nobody_flagged_never_passes_behind_twenty_that_somebody_did() {
+    let schema = json!({"type": "object", "properties": {"o": {"anyOf": [
+        {"type": "object", "properties": {"tags": {"type": "array", "items": {"type": "string"}},
+            "total": {"type": "integer"}}},
+        {"type": "null"}]}}});
+    let flag = |at: &str| field(at, OnFail::Flag, None);
+    let tags: Vec<u32> = (0..21).collect();
+    let text = json!({"o": {"tags": tags, "total": "lots"}}).to_string();
+    told(&schema, &text, &[flag("/o/tags/*")]).unwrap_err();
+    let edits = told(&schema, &text, &[flag("/o/tags/*"), flag("/o/total")]).unwrap();
+    assert_eq!(edits.len(), 22);
+    assert!(edits.contains(&"flagged /o/tags/20".to_owned()));
+    assert!(edits.contains(&"flagged /o/total".to_owned()));
+    // Nor behind more than are ever listed.
+    let tags: Vec<u32> = (0..20_000).collect();
+    let text = json!({"o": {"tags": tags, "total": 1}}).to_string();
+    let unfit = told(&schema, &text, &[flag("/o/tags/*")]).unwrap_err();
+    assert_eq!(unfit.extent, Extent::Cut);
+    // Nor behind keys that nobody knows, nor behind a name that is cut short in its sentence.
+    let closed = json!({"type": "object", "additionalProperties": false, "properties": {}});
+    let keys: serde_json::Map<String, Value> =
+        (0..60).map(|n| (format!("k{n}"), json!(n))).collect();
+    let text = Value::from(keys).to_string();
+    let flags: Vec<Field> = (0..59).map(|n| flag(&format!("/k{n}"))).collect();
+    told(&closed, &text, &flags).unwrap_err();
+    let long = "k".repeat(80);
+    let types = json!({"additionalProperties": {"type": "string"}});
+    let text = format!(r#"{{"{long}1": 1, "{long}2": 2}}"#);
+    told(&types, &text, &[flag(&format!("/{long}1"))]).unwrap_err();
+}
+
+#[test]
+fn a_field_that_is_rejected_is_so_behind_any_number_of_others() {
+    let properties = json!({"secret": {"enum": ["s"]}, "n": {"items": {"type": "integer"}}});
+    let schema = json!({"type": "object", "properties": properties});
+    let fields = [field("/secret", OnFail::Reject, None), field("", OnFail::Flag, None)];
+    for count in [3, 25, 4_000] {
+        let text = json!({"secret": "x", "n": vec!["y"; count]}).to_string();
+        let unfit = told(&schema, &text, &fields).unwrap_err();
+        assert!(!unfit.is_reaskable(), "{count}");
+        assert!(unfit.errors.len() <= crate::validate::MAX_ERRORS);
+    }
+    let edits = told(&schema, &json!({"n": vec!["y"; 25]}).to_string(), &fields).unwrap();
+    assert_eq!(edits.len(), 25, "each of them is flagged");
+}
+
+#[test]
+fn many_fallbacks_are_put_in_place_together() {
+    let schema = json!({"type": "object", "required": ["a", "b", "c"], "properties": {
+        "n": {"items": {"type": "integer"}}, "c": {"type": "object", "required": ["x", "y"]}}});
+    let fallback = |at: &str| field(at, OnFail::Fallback, Some(json!(7)));
+    let compiled = Schema::compile(&schema).unwrap();
+    let settle = |text: &str, fields: &[Field]| {
+        let align = Align::default();
+        let unfit = fitted(parsed(text), &compiled, Wants { align: &align, fields }).unwrap_err();
+        settled(unfit, &compiled, fields, Asking::Open).unwrap()
+    };
+    let fields = ["/n/*", "/a", "/b", "/c/x", "/c/y"].map(fallback);
+    let made = settle(r#"{"c": {}}"#, &fields);
+    assert_eq!(made.text, r#"{"c": {"x": 7, "y": 7}, "a": 7, "b": 7}"#);
+    let text = json!({"a": 1, "b": 1, "c": {"x": 1, "y": 1}, "n": vec!["q"; 500]}).to_string();
+    let made = settle(&text, &fields);
+    assert_eq!((made.edits.len(), made.text.matches('7').count()), (500, 500));
+}
+
+#[test]
+fn an_exponent_is_whole_or_not_and_never_touched() {
+    let schema = json!({"type": "object", "required": ["x"],
+        "properties": {"n": {"type": ["integer", "string"]}, "x": {"default": 1}}});
+    let (made, edits) = aligned(&schema, r#"{"n": 1e3}"#, &all()).unwrap();
+    assert_eq!((made.as_str(), edits.len()), (r#"{"n": 1e3, "x": 1}"#, 1));
 }
 
 /// Values of the kinds that a schema of the property test asks for, right and nearly right.

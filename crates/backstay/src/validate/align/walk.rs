@@ -6,9 +6,8 @@ use jsonmend::{Guide, Member, Node, Place, ValueKind};
 use serde_json::Value;
 
 use super::cursor::Cursor;
-use super::fold::only_member;
 use super::splice::{Splice, spliced};
-use super::{Wants, declared, is_listed};
+use super::{Wants, declared};
 use crate::policy::{Coercion, Encoded, Enums, Extra, Missing};
 use crate::validate::outline::{Kinds, Outline, Spot};
 use crate::validate::syntax::Parsed;
@@ -17,31 +16,60 @@ use crate::validate::{Edit, EditKind};
 /// The most changes of values; past it nothing more is changed.
 const MAX_EDITS: usize = 1_000;
 
-/// `parsed` with every change that may be made. `None`: there is none to be made.
-pub(super) fn aligned(parsed: &Parsed, outline: &Outline, wants: Wants<'_>) -> Option<Parsed> {
+/// Looks that every document may cost, each about 100 ns: at a value, a missing key, a field of the
+/// route, 32 bytes of an edit.
+const LOOKS: u64 = 100_000;
+
+/// More looks for each word of a large document's tape.
+const LOOKS_A_WORD: u64 = 4;
+
+/// The most words that looks are given for.
+const MAX_WORDS: u64 = 250_000;
+
+/// What became of a document.
+#[derive(Debug)]
+pub(super) enum Aligned {
+    /// Every change that may be made is made.
+    Changed(Parsed),
+    /// There was none to be made.
+    Same,
+    /// Finding them all would take too long.
+    TooCostly,
+}
+
+/// `parsed` with every change that may be made.
+pub(super) fn aligned(parsed: &Parsed, outline: &Outline, wants: Wants<'_>) -> Aligned {
+    let Some(root) = parsed.root() else { return Aligned::Same };
+    let words = u64::try_from(root.words()).unwrap_or(u64::MAX).min(MAX_WORDS);
     let mut walk = Walk {
         outline,
         wants,
+        left: LOOKS + LOOKS_A_WORD * words,
         cursor: Cursor::new(&parsed.text),
         path: String::new(),
         splices: Vec::new(),
         edits: Vec::new(),
     };
-    walk.value(parsed.root()?, outline.root());
+    walk.value(root, outline.root());
+    if walk.left == 0 {
+        return Aligned::TooCostly;
+    }
     if walk.edits.is_empty() {
-        return None;
+        return Aligned::Same;
     }
     let edits = walk.edits;
     let text = spliced(&parsed.text, &walk.splices);
-    let mut aligned = Parsed::strict(text)?;
+    let Some(mut aligned) = Parsed::strict(text) else { return Aligned::Same };
     aligned.edits.clone_from(&parsed.edits);
     aligned.edits.extend(edits);
-    Some(aligned)
+    Aligned::Changed(aligned)
 }
 
 struct Walk<'a> {
     outline: &'a Outline,
     wants: Wants<'a>,
+    /// Looks that are left; at 0 nothing more is found, and nothing of it counts.
+    left: u64,
     cursor: Cursor<'a>,
     path: String,
     splices: Vec<Splice>,
@@ -52,14 +80,14 @@ impl<'a> Walk<'a> {
     /// Aligns the value at the cursor and goes past it.
     fn value(&mut self, node: Node<'a>, at: Place) {
         let spot = self.outline.spot(at);
-        if self.edits.len() >= MAX_EDITS {
+        if !self.looks(1) || self.edits.len() >= MAX_EDITS {
             self.cursor.value();
             return;
         }
         if !spot.kinds.meets(Kinds::of(node)) && self.retyped(node, at, spot) {
             return;
         }
-        if !is_listed(node, spot) && self.listed(node, spot) {
+        if !self.is_listed(node, spot) && self.listed(node, spot) {
             return;
         }
         match node.kind() {
@@ -113,7 +141,7 @@ impl<'a> Walk<'a> {
         let whole = !text.contains(['.', 'e', 'E']);
         let coercion = match kind {
             Kinds::INTEGER if whole => also(Coercion::StrInt, Coercion::StrNum, Kinds::FRACTION),
-            Kinds::INTEGER | Kinds::FRACTION => Some(Coercion::StrNum)
+            Kinds::INTEGER | Kinds::FRACTION | Kinds::NUMBER => Some(Coercion::StrNum)
                 .filter(|one| self.allows(*one) && spot.kinds.meets(Kinds::FRACTION)),
             Kinds::BOOLEAN => Some(Coercion::StrBool).filter(|one| self.allows(*one)),
             _ => None,
@@ -140,12 +168,14 @@ impl<'a> Walk<'a> {
         let mut inside = Walk {
             outline: self.outline,
             wants: self.wants,
+            left: self.left,
             cursor: Cursor::new(&inner.text),
             path: self.path.clone(),
             splices: Vec::new(),
             edits: Vec::new(),
         };
         inside.value(root, at);
+        self.left = inside.left;
         let edits = inside.edits;
         let text = spliced(&inner.text, &inside.splices);
         self.replaced(kind, text);
@@ -205,27 +235,49 @@ impl<'a> Walk<'a> {
         true
     }
 
+    /// Whether a value is a member of the place's enum; also where there is none.
+    fn is_listed(&mut self, node: Node<'a>, spot: &Spot) -> bool {
+        let Some(listed) = &spot.listed else { return true };
+        match node.kind() {
+            ValueKind::String => listed.has_text(&node.string().unwrap_or_default()),
+            ValueKind::Null | ValueKind::Boolean | ValueKind::Number => {
+                listed.has(&node.to_value())
+            }
+            ValueKind::Array | ValueKind::Object => {
+                let compared = node.words().saturating_mul(1 + listed.composites());
+                !self.looks(compared) || listed.has(&node.to_value())
+            }
+        }
+    }
+
     /// A member of the enum for a value that is none. Says whether there is one.
     fn listed(&mut self, node: Node<'a>, spot: &Spot) -> bool {
         let enums = self.wants.align.enums;
-        if enums == Enums::Exact {
+        let Some(listed) = spot.listed.as_deref().filter(|_| enums != Enums::Exact) else {
             return false;
-        }
-        let listed = spot.listed.as_deref().unwrap_or_default();
-        let word = node.string();
-        if let Some(member) = word.as_deref().and_then(|word| only_member(word, listed)) {
+        };
+        if let Some(member) = node.string().and_then(|word| listed.only_folded(&word)) {
             return self.replaced(EditKind::EnumFold, Value::from(member).to_string());
         }
-        let fallback = declared(&self.path, self.wants.fields, spot);
-        match fallback.filter(|_| enums == Enums::Fallback) {
+        if enums != Enums::Fallback || !self.looks(1 + self.wants.fields.len()) {
+            return false;
+        }
+        match declared(&self.path, self.wants.fields, spot) {
             Some(fallback) => self.replaced(EditKind::EnumFallback, fallback.to_string()),
             None => false,
         }
     }
 
+    /// Takes looks off what is left. Says whether there were enough.
+    fn looks(&mut self, looks: usize) -> bool {
+        self.left = self.left.saturating_sub(u64::try_from(looks).unwrap_or(u64::MAX));
+        self.left > 0
+    }
+
     /// Puts `after` in the place of the value at the cursor.
     fn replaced(&mut self, kind: EditKind, after: String) -> bool {
         let span = self.cursor.value();
+        self.looks((self.path.len() + after.len()) / 32);
         let before = self.cursor.text(span.clone());
         self.edits.push(Edit::of_value(kind, &self.path, before, &after));
         self.splices.push(Splice { span, after });
@@ -261,6 +313,7 @@ impl<'a> Walk<'a> {
             let path = self.enter_key(&key);
             if self.outline.member(at, &key) == Member::Forbidden && self.drops() {
                 let span = self.cursor.value();
+                self.looks(1 + self.path.len() / 32);
                 let before = self.cursor.text(start..span.end);
                 let kind = EditKind::ExtraDropped;
                 self.edits.push(Edit::of_value(kind, &self.path, before, ""));
@@ -285,6 +338,9 @@ impl<'a> Walk<'a> {
             return;
         }
         for key in self.outline.required(at) {
+            if !self.looks(1 + node.len() / 8) {
+                return;
+            }
             if node.get(key).is_some() {
                 continue;
             }
@@ -292,6 +348,7 @@ impl<'a> Walk<'a> {
             let Some(default) = &self.outline.spot(place).default else { continue };
             let path = self.enter_key(key);
             let value = default.to_string();
+            self.looks((self.path.len() + value.len()) / 32);
             let comma = if kept { ", " } else { "" };
             let after = format!("{comma}{}: {value}", Value::from(key.as_str()));
             kept = true;

@@ -5,11 +5,13 @@
 //! from anyone, and may refer to itself.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jsonmend::Place;
 use serde_json::{Map, Value};
 
+use super::draft::{References, Rules, Siblings};
+use super::lists::{List, Lists};
 use super::{FALLBACK, Kinds, Outline, Rest, Spot};
 
 /// The most places; what lies beyond counts as anything. A schema of 256 KiB has fewer.
@@ -18,7 +20,8 @@ const MAX_PLACES: usize = 10_000;
 /// References and alternatives followed at one place.
 const MAX_HOPS: u32 = 24;
 
-/// Schemas looked at for one outline: alternatives that refer to themselves double with each hop.
+/// Schemas looked at for one outline, each with eight of its keys: alternatives that refer to
+/// themselves double with each hop.
 /// What comes after counts as anything.
 const MAX_LOOKS: u32 = 50_000;
 
@@ -34,7 +37,7 @@ struct Facts<'s> {
     prefix: Vec<&'s Value>,
     items: Option<&'s Value>,
     required: Vec<&'s str>,
-    listed: Option<Vec<&'s Value>>,
+    listed: Option<List>,
     default: Option<&'s Value>,
     fallback: Option<&'s Value>,
 }
@@ -46,10 +49,13 @@ enum Others<'s> {
     Each(&'s Value),
 }
 
-/// The outline of `schema`.
+/// The outline of `schema`; of anything where the rules of its parts are not known.
 pub(super) fn build(schema: &Value) -> Outline {
+    let Some(rules) = Rules::of(schema) else { return Outline::of_root(Spot::anything()) };
     let mut building = Building {
         root: schema,
+        rules,
+        lists: Lists::new(),
         spots: vec![Spot::anything()],
         places: HashMap::new(),
         open: Vec::new(),
@@ -64,6 +70,8 @@ pub(super) fn build(schema: &Value) -> Outline {
 
 struct Building<'s> {
     root: &'s Value,
+    rules: Rules,
+    lists: Lists<'s>,
     spots: Vec<Spot>,
     /// By the addresses of the schemas that speak of a place.
     places: HashMap<Vec<usize>, Place>,
@@ -93,7 +101,7 @@ impl<'s> Building<'s> {
     fn fill(&mut self, index: usize, schemas: &[&'s Value]) {
         let mut facts = Facts::none();
         for schema in schemas.iter().take(MAX_JOINED) {
-            facts = facts.and(self.facts(schema, MAX_HOPS));
+            facts = facts.and(self.facts(schema, MAX_HOPS), &self.lists);
         }
         let members = facts.members.iter();
         let members =
@@ -109,7 +117,7 @@ impl<'s> Building<'s> {
             prefix: facts.prefix.iter().map(|schema| self.place(&[schema])).collect(),
             items: facts.items.map(|schema| self.place(&[schema])),
             required: facts.required.iter().map(|key| (*key).to_owned()).collect(),
-            listed: facts.listed.map(|listed| listed.into_iter().cloned().collect()),
+            listed: facts.listed.map(|list| self.lists.made(list)),
             default: facts.default.cloned(),
             fallback: facts.fallback.cloned(),
         };
@@ -124,23 +132,64 @@ impl<'s> Building<'s> {
             let kinds = if schema == &Value::Bool(false) { Kinds::NONE } else { Kinds::ANY };
             return Facts { kinds, ..Facts::none() };
         };
-        let Some(looks) = self.looks.get().checked_sub(1) else { return Facts::none() };
+        let keys = size(words, "properties") + list(words, "required").len();
+        let cost = u32::try_from(1 + keys / 8).unwrap_or(u32::MAX);
+        let Some(looks) = self.looks.get().checked_sub(cost) else { return Facts::none() };
         self.looks.set(looks);
-        let mut facts = Facts::own(words);
+        let reference = words.get("$ref").filter(|reference| reference.is_string());
+        let alone = reference.is_some() && self.rules.siblings == Siblings::Ignored;
+        let mut facts = if alone { Facts::notes(words) } else { self.own(words) };
         let Some(hops) = hops.checked_sub(1) else { return facts };
-        if let Some(target) = words.get("$ref").and_then(|reference| self.target(reference)) {
-            facts = facts.and(self.facts(target, hops));
+        if let Some(target) = reference.and_then(|reference| self.target(reference)) {
+            facts = facts.and(self.facts(target, hops), &self.lists);
+        }
+        if alone {
+            return facts;
         }
         for schema in list(words, "allOf").iter().take(MAX_JOINED) {
-            facts = facts.and(self.facts(schema, hops));
+            facts = facts.and(self.facts(schema, hops), &self.lists);
         }
         for key in ["anyOf", "oneOf"] {
             let branches = list(words, key);
             if !branches.is_empty() {
-                facts = facts.and(self.either(branches, hops));
+                facts = facts.and(self.either(branches, hops), &self.lists);
             }
         }
         facts
+    }
+
+    /// What a schema's own keywords say.
+    fn own(&self, words: &'s Map<String, Value>) -> Facts<'s> {
+        let listed = self.rules.word(words, "const").map(|only| (only, std::slice::from_ref(only)));
+        let listed = listed.or_else(|| {
+            let members = words.get("enum")?;
+            Some((members, members.as_array()?.as_slice()))
+        });
+        let (listed, within) = match listed {
+            Some((keyword, members)) => {
+                let (list, kinds) = self.lists.own(keyword, members);
+                (Some(list), kinds)
+            }
+            None => (None, Kinds::ANY),
+        };
+        let members = words.get("properties").and_then(Value::as_object);
+        let members = members.into_iter().flatten();
+        let (old, items) = match words.get("items") {
+            Some(Value::Array(prefix)) => (prefix.as_slice(), words.get("additionalItems")),
+            items => (&[][..], items),
+        };
+        let prefix = self.rules.word(words, "prefixItems").and_then(Value::as_array);
+        let required = list(words, "required").iter().filter_map(Value::as_str);
+        Facts {
+            kinds: declared(words).and(within),
+            members: members.map(|(key, schema)| (key.as_str(), vec![schema])).collect(),
+            rest: others(words),
+            prefix: prefix.into_iter().flatten().chain(old).collect(),
+            items,
+            required: required.collect(),
+            listed,
+            ..Facts::notes(words)
+        }
     }
 
     /// What alternatives say together: all of it where only one is not `null`, else types and
@@ -158,10 +207,10 @@ impl<'s> Building<'s> {
         let Some(first) = others.next() else {
             return Facts { kinds: Kinds::NULL, ..Facts::none() };
         };
-        let joined = others.fold(first, Facts::or);
+        let joined = others.fold(first, |one, two| one.or(&two, &self.lists));
         let mut listed = joined.listed;
-        if let Some(listed) = listed.as_mut().filter(|_| null != Kinds::NONE) {
-            listed.push(&Value::Null);
+        if null != Kinds::NONE {
+            listed = listed.and_then(|list| self.lists.either(list, self.lists.null()));
         }
         Facts { kinds: joined.kinds.or(null), listed, ..joined }
     }
@@ -169,7 +218,8 @@ impl<'s> Building<'s> {
     /// Where a reference inside the document leads.
     fn target(&self, reference: &Value) -> Option<&'s Value> {
         let pointer = reference.as_str()?.strip_prefix('#')?;
-        if pointer.contains('%') { None } else { self.root.pointer(pointer) }
+        let is_known = self.rules.references == References::Followed && !pointer.contains('%');
+        self.root.pointer(pointer).filter(|_| is_known)
     }
 }
 
@@ -188,49 +238,26 @@ impl<'s> Facts<'s> {
         }
     }
 
-    /// What a schema's own keywords say.
-    fn own(words: &'s Map<String, Value>) -> Self {
-        let (types, listed) = (declared(words), listed(words));
-        let within = listed.as_ref().map_or(Kinds::ANY, |listed| {
-            listed.iter().fold(Kinds::NONE, |kinds, value| kinds.or(kind_of(value)))
-        });
-        let members = words.get("properties").and_then(Value::as_object);
-        let members = members.into_iter().flatten();
-        let items = words.get("items");
-        let (old, items) = match items {
-            Some(Value::Array(prefix)) => (prefix.as_slice(), words.get("additionalItems")),
-            items => (&[][..], items),
-        };
-        let required = list(words, "required").iter().filter_map(Value::as_str);
-        Self {
-            kinds: types.and(within),
-            members: members.map(|(key, schema)| (key.as_str(), vec![schema])).collect(),
-            rest: others(words),
-            prefix: list(words, "prefixItems").iter().chain(old).collect(),
-            items,
-            required: required.collect(),
-            listed,
-            default: words.get("default"),
-            fallback: words.get(FALLBACK),
-        }
+    /// What a schema says that asserts nothing.
+    fn notes(words: &'s Map<String, Value>) -> Self {
+        let (default, fallback) = (words.get("default"), words.get(FALLBACK));
+        Self { default, fallback, ..Self::none() }
     }
 
     /// Both hold.
-    fn and(mut self, other: Self) -> Self {
+    fn and(mut self, other: Self, lists: &Lists<'s>) -> Self {
         for (key, schemas) in other.members {
             self.members.entry(key).or_default().extend(schemas);
         }
-        for key in other.required {
-            if !self.required.contains(&key) {
-                self.required.push(key);
-            }
+        if !other.required.is_empty() {
+            let known: HashSet<&str> = self.required.iter().copied().collect();
+            self.required.extend(other.required.into_iter().filter(|key| !known.contains(key)));
         }
-        let listed = match (self.listed, other.listed) {
-            (Some(one), Some(two)) => {
-                Some(one.into_iter().filter(|value| two.contains(value)).collect())
-            }
-            (one, two) => one.or(two),
-        };
+        // The first elements and the others go together: what is first for one may not be for the
+        // other.
+        let says_items = !self.prefix.is_empty() || self.items.is_some();
+        let (prefix, items) =
+            if says_items { (self.prefix, self.items) } else { (other.prefix, other.items) };
         Self {
             kinds: self.kinds.and(other.kinds),
             rest: match (self.rest, other.rest) {
@@ -238,9 +265,12 @@ impl<'s> Facts<'s> {
                 (Others::Each(schema), _) | (_, Others::Each(schema)) => Others::Each(schema),
                 (Others::Open, Others::Open) => Others::Open,
             },
-            prefix: if self.prefix.is_empty() { other.prefix } else { self.prefix },
-            items: self.items.or(other.items),
-            listed,
+            prefix,
+            items,
+            listed: match (self.listed, other.listed) {
+                (Some(one), Some(two)) => Some(lists.both(one, two)),
+                (one, two) => one.or(two),
+            },
             default: self.default.or(other.default),
             fallback: self.fallback.or(other.fallback),
             members: self.members,
@@ -249,9 +279,9 @@ impl<'s> Facts<'s> {
     }
 
     /// One of the two holds: what is said of the value itself, and nothing of what is inside.
-    fn or(self, other: Self) -> Self {
+    fn or(self, other: &Self, lists: &Lists<'s>) -> Self {
         let listed = match (self.listed, other.listed) {
-            (Some(one), Some(two)) => Some(one.into_iter().chain(two).collect()),
+            (Some(one), Some(two)) => lists.either(one, two),
             _ => None,
         };
         Self { kinds: self.kinds.or(other.kinds), listed, ..Self::none() }
@@ -260,6 +290,10 @@ impl<'s> Facts<'s> {
 
 fn list<'s>(words: &'s Map<String, Value>, key: &str) -> &'s [Value] {
     words.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn size(words: &Map<String, Value>, key: &str) -> usize {
+    words.get(key).and_then(Value::as_object).map_or(0, Map::len)
 }
 
 /// What `type` allows.
@@ -284,26 +318,6 @@ fn named(name: &str) -> Kinds {
         "array" => Kinds::ARRAY,
         "object" => Kinds::OBJECT,
         _ => Kinds::ANY,
-    }
-}
-
-fn kind_of(value: &Value) -> Kinds {
-    match value {
-        Value::Null => Kinds::NULL,
-        Value::Bool(_) => Kinds::BOOLEAN,
-        // `1.0` in a schema is `1` in a reply.
-        Value::Number(_) => Kinds::NUMBER,
-        Value::String(_) => Kinds::STRING,
-        Value::Array(_) => Kinds::ARRAY,
-        Value::Object(_) => Kinds::OBJECT,
-    }
-}
-
-fn listed(words: &Map<String, Value>) -> Option<Vec<&Value>> {
-    match (words.get("const"), words.get("enum")) {
-        (Some(only), _) => Some(vec![only]),
-        (None, Some(Value::Array(members))) => Some(members.iter().collect()),
-        _ => None,
     }
 }
 

@@ -6,12 +6,17 @@
 //! which type a value should have.
 
 mod build;
+mod draft;
+mod listing;
+mod lists;
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use jsonmend::{Guide, Listed, Member, Node, Place, Types, ValueKind};
 use serde_json::Value;
+
+pub(super) use listing::Listing;
 
 /// The key of a schema under which a value declares its fallback.
 pub(super) const FALLBACK: &str = "x-backstay-fallback";
@@ -40,7 +45,7 @@ pub(super) struct Spot {
     /// Keys that must be there.
     pub(super) required: Vec<String>,
     /// The only values allowed. `None`: no enum.
-    pub(super) listed: Option<Vec<Value>>,
+    pub(super) listed: Option<Arc<Listing>>,
     /// The schema's `default`.
     pub(super) default: Option<Value>,
     /// The declared fallback.
@@ -93,8 +98,7 @@ impl Kinds {
         match node.kind() {
             ValueKind::Null => Self::NULL,
             ValueKind::Boolean => Self::BOOLEAN,
-            ValueKind::Number if is_whole(node.number().unwrap_or_default()) => Self::INTEGER,
-            ValueKind::Number => Self::FRACTION,
+            ValueKind::Number => of_number(node.number().unwrap_or_default()),
             ValueKind::String => Self::STRING,
             ValueKind::Array => Self::ARRAY,
             ValueKind::Object => Self::OBJECT,
@@ -116,11 +120,12 @@ impl Kinds {
     }
 }
 
-/// Whether a number is whole by its digits. `1e3` counts as not: nobody computes here.
-fn is_whole(digits: &str) -> bool {
+/// What a number is by its digits. `1e3` may be either: nobody computes here.
+fn of_number(digits: &str) -> Kinds {
     match digits.split_once('.') {
-        Some((_, fraction)) => fraction.bytes().all(|digit| digit == b'0'),
-        None => !digits.contains(['e', 'E']),
+        _ if digits.contains(['e', 'E']) => Kinds::NUMBER,
+        Some((_, fraction)) if fraction.bytes().any(|digit| digit != b'0') => Kinds::FRACTION,
+        Some(_) | None => Kinds::INTEGER,
     }
 }
 
@@ -173,13 +178,12 @@ impl Outline {
         let kind = match value {
             Value::Null => Kinds::NULL,
             Value::Bool(_) => Kinds::BOOLEAN,
-            Value::Number(number) if number.is_f64() => Kinds::FRACTION,
-            Value::Number(_) => Kinds::INTEGER,
+            Value::Number(number) => of_number(&number.to_string()),
             Value::String(_) => Kinds::STRING,
             Value::Array(_) => Kinds::ARRAY,
             Value::Object(_) => Kinds::OBJECT,
         };
-        spot.kinds.meets(kind) && spot.listed.as_ref().is_none_or(|listed| listed.contains(value))
+        spot.kinds.meets(kind) && spot.listed.as_ref().is_none_or(|listed| listed.has(value))
     }
 
     /// What is said of a place.
@@ -243,7 +247,7 @@ impl Guide for Outline {
     fn listed(&self, at: Place, text: &str) -> Listed {
         match &self.spot(at).listed {
             None => Listed::Unsaid,
-            Some(members) if members.iter().any(|member| member == text) => Listed::Yes,
+            Some(members) if members.has_text(text) => Listed::Yes,
             Some(_) => Listed::No,
         }
     }

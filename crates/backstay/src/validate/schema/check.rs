@@ -1,6 +1,7 @@
 //! Checks a value under the meter, and lists what is wrong with one that does not fit.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
+use std::cell::Cell;
 use std::collections::HashSet;
 
 use backstay_decide::fault::Fault;
@@ -10,7 +11,7 @@ use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::types::JsonType;
 use serde_json::Value;
 
-use super::super::{Layer, MAX_ERRORS, Problem, Unfit, clipped};
+use super::super::{Layer, MAX_ERRORS, Unfit, clipped};
 use super::Schema;
 use super::breach::{Breach, Site, Step, What, nearest, shown, shown_number};
 use super::meter::{self, Spent};
@@ -33,8 +34,9 @@ const LISTING_LOOKS: u64 = 100_000;
 /// Looks while the first error alone is sought, where listing them all took too many.
 const FIRST_LOOKS: u64 = 200_000;
 
-/// Errors that are put into words. More than are told, since they are sorted and doubles go.
-const MAX_WORDED: usize = 1_000;
+/// Errors that are put into words: more than are told, since a route may have a rule for each. Where
+/// there are still more, the list is cut.
+const MAX_WORDED: usize = 5_000;
 
 impl Schema {
     /// Checks a value of that many nodes.
@@ -42,13 +44,10 @@ impl Schema {
         let looks = LOOKS + LOOKS_A_NODE * nodes.min(MAX_NODES);
         let told = match self.metered(looks, || self.compiled.is_valid(root)) {
             Ok(true) => return Ok(()),
-            Ok(false) => Listing { schema: self, root }.told(),
+            Ok(false) => Listing { schema: self, root, cut: &Cell::new(false) }.told(),
             Err(spent) => Told { violations: Vec::new(), rest: Some(spent.words().to_owned()) },
         };
-        let problems = told.violations.iter().map(Violation::problem);
-        let rest = told.rest.map(|rest| Problem::new("", "more", rest));
-        let unfit = Unfit::of(Fault::SchemaError, Layer::Schema, problems.chain(rest).collect());
-        Err(Unfit { violations: told.violations, ..unfit })
+        Err(told.unfit())
     }
 
     fn metered<T>(&self, looks: u64, check: impl FnOnce() -> T) -> Result<T, Spent> {
@@ -57,11 +56,29 @@ impl Schema {
     }
 }
 
-/// What is told of a value that does not fit: never nothing.
+/// What is known of a value that does not fit: never nothing.
 struct Told {
     violations: Vec<Violation>,
-    /// A last line for what is not listed.
+    /// A last line, where some of what is wrong is not listed.
     rest: Option<String>,
+}
+
+impl Told {
+    fn unfit(mut self) -> Unfit {
+        let problems = self.violations.iter().map(Violation::problem).collect();
+        // Without its pointer nobody can say what the route wants done about it.
+        let lost = self.violations.iter().any(|violation| violation.pointer.is_none());
+        let rest = self.rest.or_else(|| lost.then(|| "at places too deep to name".to_owned()));
+        let unfit = Unfit::of(Fault::SchemaError, Layer::Schema, problems);
+        if self.violations.len() > MAX_ERRORS {
+            self.violations.truncate(MAX_ERRORS - 1);
+        }
+        let unfit = Unfit { violations: self.violations, ..unfit };
+        match rest {
+            Some(rest) => unfit.and_cut(&rest),
+            None => unfit,
+        }
+    }
 }
 
 /// A value that does not fit.
@@ -69,26 +86,43 @@ struct Told {
 struct Listing<'s> {
     schema: &'s Schema,
     root: Seen<'s>,
+    /// Whether some of what is wrong was left out.
+    cut: &'s Cell<bool>,
 }
 
 impl<'s> Listing<'s> {
     fn told(self) -> Told {
         let all = self.schema.metered(LISTING_LOOKS, || {
             let mut errors = self.schema.compiled.iter_errors(self.root);
-            let found = errors.by_ref().take(MAX_WORDED);
-            let found = found.flat_map(|error| self.breaches(&error)).collect::<Vec<_>>();
+            let found = self.breaches_of(errors.by_ref());
             (found, errors.count())
         });
         let Ok((mut found, untold)) = all else { return self.first() };
         found.sort_by_key(Breach::rank);
-        let mut violations = worded(found);
-        let mut rest = None;
-        if violations.len() + untold > MAX_ERRORS {
-            let kept = violations.len().min(MAX_ERRORS - 1);
-            rest = Some(format!("and {} more errors", violations.len() - kept + untold));
-            violations.truncate(kept);
-        }
+        let violations = worded(found);
+        let left = violations.len().saturating_sub(MAX_ERRORS - 1) + untold;
+        let rest = (untold > 0 || self.cut.get()).then(|| match left {
+            0 => "and more errors".to_owned(),
+            left => format!("and {left} more errors"),
+        });
         Told { violations, rest }
+    }
+
+    /// The first errors in our terms, as many as are put into words.
+    fn breaches_of<'e>(
+        self,
+        errors: impl Iterator<Item = impl Borrow<ValidationError<'e>>>,
+    ) -> Vec<Breach> {
+        let mut found = Vec::new();
+        for error in errors.take(MAX_WORDED) {
+            found.extend(self.breaches(error.borrow()));
+            if found.len() > MAX_WORDED {
+                self.cut.set(true);
+                found.truncate(MAX_WORDED);
+                break;
+            }
+        }
+        found
     }
 
     /// Where listing all errors costs too much: the first, and that there are more.
@@ -108,12 +142,14 @@ impl<'s> Listing<'s> {
         let at = site(error);
         let one = |what| vec![Breach { at: at.clone(), what }];
         let unexpected = |keys: &[String]| {
-            let keys = keys.iter().take(MAX_ERRORS + 1);
+            self.cut.set(self.cut.get() || keys.len() > MAX_WORDED);
+            let keys = keys.iter().take(MAX_WORDED);
             keys.map(|key| Breach { at: at.clone(), what: What::Unexpected(key.clone()) }).collect()
         };
         let inner = |context: &[Vec<ValidationError<'_>>]| {
             let worded = |errors: &Vec<ValidationError<'_>>| {
-                errors.iter().take(MAX_ERRORS).flat_map(|error| self.breaches(error)).collect()
+                self.cut.set(self.cut.get() || errors.len() > MAX_WORDED);
+                self.breaches_of(errors.iter())
             };
             nearest(&at, context.iter().map(worded).collect())
         };
@@ -173,12 +209,16 @@ impl<'s> Listing<'s> {
     }
 }
 
-/// A violation for each sentence, the first of those with the same.
+/// A violation for each breach, the first of those with the same sentence about the same place. A
+/// sentence alone may be cut short, and stand for two places.
 fn worded(breaches: Vec<Breach>) -> Vec<Violation> {
     let mut seen = HashSet::new();
-    let words = breaches.into_iter().map(|breach| (breach.words(), breach));
-    let fresh = words.filter(|(words, _)| seen.insert(words.clone()));
-    fresh.map(|(words, breach)| Violation::new(breach, words)).collect()
+    let violations = breaches.into_iter().map(|breach| {
+        let words = breach.words();
+        Violation::new(breach, words)
+    });
+    let place = |one: &Violation| (one.pointer.clone(), one.key.clone(), one.message.clone());
+    violations.filter(|violation| seen.insert(place(violation))).collect()
 }
 
 fn site(error: &ValidationError<'_>) -> Site {
