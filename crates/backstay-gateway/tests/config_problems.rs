@@ -17,9 +17,10 @@ use config_world::outside;
 
 /// Every code a problem can have, but for those of files that cannot be read (`unreadable`,
 /// `not-utf8`, `no-config`) and of too many (`more`), which have tests of their own.
-const CODES: [&str; 49] = [
+const CODES: [&str; 50] = [
     "alias",
     "bad-address",
+    "bad-field",
     "bad-header",
     "bad-last-resort",
     "bad-name",

@@ -6,7 +6,7 @@ use backstay::policy::{
     Align, Coercion, Encoded, Enums, Extra, Field, FieldPath, Mending, Missing, OnFail, Partial,
     Report, Syntax,
 };
-use backstay::validate::Outline;
+use backstay::validate::schema::{Misfit, misfit};
 use jsonmend::{AtCut, BareNumber, DupKeys, Kind, KindSet, Nan, Policy, Several};
 use serde_json::Value;
 
@@ -28,11 +28,9 @@ impl Loading<'_> {
         table: &RouteTable,
         schema: Option<&Value>,
     ) -> Arc<Mending> {
-        let outline = schema.map(Outline::of);
         let fields = table.fields.iter().enumerate();
-        let fields: Vec<Field> = fields
-            .filter_map(|(index, field)| self.field(name, index, field, outline.as_ref()))
-            .collect();
+        let fields: Vec<Field> =
+            fields.filter_map(|(index, field)| self.field(name, index, field, schema)).collect();
         if table.align.enums == EnumWord::Fallback && schema.is_some() && !declares(schema, &fields)
         {
             let message = "no field has a fallback that an enum could take".into();
@@ -117,7 +115,7 @@ impl Loading<'_> {
         name: &str,
         index: usize,
         table: &FieldTable,
-        outline: Option<&Outline>,
+        schema: Option<&Value>,
     ) -> Option<Field> {
         let index = index.to_string();
         let path = |key| ["routes", name, "fields", index.as_str(), key];
@@ -144,13 +142,30 @@ impl Loading<'_> {
             let message = "this `fallback` is never taken".into();
             self.doubt(&path("fallback"), "idle-fallback", message, "see `on_fail`");
         }
-        let fits = |value| outline.is_none_or(|outline| outline.takes(&table.at, value));
-        if fallback.as_ref().is_some_and(|value| !fits(value)) {
-            let message = "`fallback` does not fit the route's schema there".into();
-            let help = "what is handed out in its place must be valid too";
-            self.wrong(&path("fallback"), "bad-field", message, help);
+        if let Some((schema, value)) = schema.zip(fallback.as_ref()) {
+            self.misfit(name, &index, misfit(schema, &table.at, value));
         }
         Some(Field { at, on_fail, fallback: fallback.map(Arc::new) })
+    }
+}
+
+impl Loading<'_> {
+    /// Notes a fallback that no answer could hold.
+    fn misfit(&mut self, name: &str, index: &str, found: Option<Misfit>) {
+        let path = |key| ["routes", name, "fields", index, key];
+        match found {
+            None => {}
+            Some(Misfit::Nowhere(place)) => {
+                let message = format!("nothing that fits the route's schema has `{place}`");
+                let help = "a `fallback` is put where `at` leads; check it against the schema";
+                self.wrong(&path("at"), "bad-field", message, help);
+            }
+            Some(Misfit::Value(error)) => {
+                let message = format!("`fallback` does not fit the route's schema there: {error}");
+                let help = "what is handed out in its place must be valid too";
+                self.wrong(&path("fallback"), "bad-field", message, help);
+            }
+        }
     }
 }
 

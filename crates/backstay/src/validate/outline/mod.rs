@@ -9,6 +9,7 @@ mod build;
 mod draft;
 mod listing;
 mod lists;
+mod parts;
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -17,6 +18,7 @@ use jsonmend::{Guide, Listed, Member, Node, Place, Types, ValueKind};
 use serde_json::Value;
 
 pub(super) use listing::Listing;
+pub(super) use parts::parts;
 
 /// The key of a schema under which a value declares its fallback.
 pub(super) const FALLBACK: &str = "x-backstay-fallback";
@@ -171,19 +173,32 @@ impl Outline {
         Self { spots: vec![Spot::anything(), root], root: Place(1) }
     }
 
-    /// Whether `value` may stand at a JSON pointer, in which `*` stands for any element, as far as
-    /// type and enum say.
-    pub fn takes(&self, pointer: &str, value: &Value) -> bool {
-        let spot = self.at(&pointer.replace("/*", "/0"));
-        let kind = match value {
-            Value::Null => Kinds::NULL,
-            Value::Bool(_) => Kinds::BOOLEAN,
-            Value::Number(number) => of_number(&number.to_string()),
-            Value::String(_) => Kinds::STRING,
-            Value::Array(_) => Kinds::ARRAY,
-            Value::Object(_) => Kinds::OBJECT,
-        };
-        spot.kinds.meets(kind) && spot.listed.as_ref().is_none_or(|listed| listed.has(value))
+    /// The first step of a JSON pointer, with those before it, that no value that fits can have. In
+    /// the pointer `*` stands for any element.
+    pub(super) fn lacking(&self, pointer: &str) -> Option<String> {
+        let mut place = self.root;
+        let mut path = String::new();
+        for step in pointer.split('/').skip(1) {
+            path = format!("{path}/{step}");
+            let kinds = self.spot(place).kinds;
+            let is_index = step == "*" || step.parse::<usize>().is_ok();
+            let key = step.replace("~1", "/").replace("~0", "~");
+            let takes_key = kinds.meets(Kinds::OBJECT);
+            place = match self.member(place, &key) {
+                _ if kinds.meets(Kinds::ARRAY) && is_index => {
+                    let index = step.parse().unwrap_or_default();
+                    self.element(place, index)
+                        .filter(|_| !takes_key && step != "*")
+                        .or_else(|| self.spot(place).items.filter(|_| !takes_key))
+                        .unwrap_or(Place(0))
+                }
+                Member::Forbidden if step != "*" => return Some(path),
+                _ if !takes_key => return Some(path),
+                Member::Known(inner) if step != "*" => inner,
+                Member::Known(_) | Member::Open | Member::Forbidden => Place(0),
+            };
+        }
+        None
     }
 
     /// What is said of a place.

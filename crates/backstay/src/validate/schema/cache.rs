@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::Schema;
 use super::documents::Documents;
 use super::fault::SchemaFault;
+use super::format::Formats;
 use super::source::{self, Measured};
 
 /// The most schemas kept. 512: more than the routes of a large service and its callers' own.
@@ -59,7 +60,8 @@ impl SchemaCache {
         if let Some(known) = self.kept.lock().find(&measured.digest) {
             return known;
         }
-        let compiled = Schema::compile_measured(schema, &none, &measured).map(Arc::new);
+        let compiled = Schema::compile_measured(schema, &none, &measured, Formats::Checked);
+        let compiled = compiled.map(Arc::new);
         // Not for good: there may have been no thread to compile on.
         if !matches!(compiled, Err(SchemaFault::Failed)) {
             self.kept.lock().add(&measured, compiled.clone());

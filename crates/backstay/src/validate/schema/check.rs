@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::super::{Layer, MAX_ERRORS, Unfit, clipped};
 use super::Schema;
 use super::breach::{Breach, Site, Step, What, nearest, shown, shown_number};
+use super::format;
 use super::meter::{self, Spent};
 use super::node::Seen;
 use super::number::Numeral;
@@ -245,6 +246,7 @@ fn plain(kind: &Kind) -> String {
         Kind::Pattern { pattern } => {
             format!("does not match the pattern {}", clipped(pattern, 100))
         }
+        Kind::Format { format } => format::words(format).to_owned(),
         Kind::UniqueItems => "has the same item twice".to_owned(),
         Kind::Contains => "has too few or too many of the items it must contain".to_owned(),
         Kind::UnevaluatedItems { .. } => "has items that are not allowed".to_owned(),

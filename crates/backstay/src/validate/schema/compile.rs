@@ -10,6 +10,7 @@ use super::super::{clipped, deep};
 use super::breach::shown;
 use super::documents::Documents;
 use super::fault::SchemaFault;
+use super::format::{self, Formats};
 use super::node::Metered;
 
 /// The largest program of one pattern, in bytes, and the largest of its caches.
@@ -19,17 +20,22 @@ const PATTERN_BYTES: usize = 256 * 1024;
 pub(super) fn compiled(
     source: &Value,
     documents: &Documents,
+    formats: Formats,
 ) -> Result<Validator<Metered>, SchemaFault> {
-    deep(|| on_this_thread(source, documents)).ok_or(SchemaFault::Failed)?
+    deep(|| on_this_thread(source, documents, formats)).ok_or(SchemaFault::Failed)?
 }
 
 fn on_this_thread(
     source: &Value,
     documents: &Documents,
+    formats: Formats,
 ) -> Result<Validator<Metered>, SchemaFault> {
     let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
     let options = jsonschema::options_for::<Metered>().offline().with_pattern_options(patterns);
-    let options = options.should_validate_formats(false);
+    let noted = format::NOTED.iter();
+    let options = noted.fold(options, |options, name| options.with_format(*name, |_| true));
+    let options = options.with_format("uuid", format::is_uuid);
+    let options = options.should_validate_formats(formats == Formats::Checked);
     if documents.is_empty() {
         return options.build(source).map_err(|error| fault(&error));
     }

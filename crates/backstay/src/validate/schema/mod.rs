@@ -2,8 +2,8 @@
 //!
 //! Draft 2020-12, unless `$schema` names another. Nothing is fetched: a reference that leaves the
 //! document leads into [`Documents`] given beforehand, or is a fault of the schema. Patterns run in
-//! linear time, so look-around and back-references are refused. `format` says something and asserts
-//! nothing.
+//! linear time, so look-around and back-references are refused. The [`Formats`] that providers
+//! enforce are checked.
 //!
 //! ```text
 //!  schema ─▶ source (measured, hashed) ─▶ compile ─▶ Schema ─┬─ check_node: a tape of jsonmend
@@ -24,7 +24,9 @@ mod compile;
 mod documents;
 mod equal;
 mod fault;
+mod format;
 mod meter;
+mod misfit;
 mod node;
 mod number;
 mod source;
@@ -40,6 +42,8 @@ use super::{Outline, Unfit};
 pub use cache::SchemaCache;
 pub use documents::Documents;
 pub use fault::SchemaFault;
+pub use format::Formats;
+pub use misfit::{Misfit, misfit};
 use node::{Metered, Seen};
 use source::Measured;
 pub use violation::Violation;
@@ -71,15 +75,29 @@ impl Schema {
     ///
     /// As [`Schema::compile`]; a fault may be one of the documents.
     pub fn compile_with(source: &Value, documents: &Documents) -> Result<Self, SchemaFault> {
-        Self::compile_measured(source, documents, &source::measure(source, documents)?)
+        Self::compile_under(source, documents, Formats::Checked)
+    }
+
+    /// As [`Schema::compile_with`], and `format` does what `formats` says.
+    ///
+    /// # Errors
+    ///
+    /// As [`Schema::compile_with`].
+    pub fn compile_under(
+        source: &Value,
+        documents: &Documents,
+        formats: Formats,
+    ) -> Result<Self, SchemaFault> {
+        Self::compile_measured(source, documents, &source::measure(source, documents)?, formats)
     }
 
     fn compile_measured(
         source: &Value,
         documents: &Documents,
         measured: &Measured,
+        formats: Formats,
     ) -> Result<Self, SchemaFault> {
-        let compiled = compile::compiled(source, documents)?;
+        let compiled = compile::compiled(source, documents, formats)?;
         let (hash, patterns) = (measured.hash(), measured.patterns);
         let outline = OnceLock::new();
         Ok(Self { source: source.clone(), hash, patterns, compiled, outline })
