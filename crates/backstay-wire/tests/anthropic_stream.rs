@@ -473,7 +473,7 @@ fn what_a_stream_cannot_say_is_a_loss_once() {
     let mut writer = Dialect::Anthropic.stream_writer("m", UsageEvent::Omit);
     let mut out = Vec::new();
     for _ in 0..200 {
-        writer.write(&Delta::OtherChoice, &mut out);
+        writer.write(&Delta::of_choice(1, Delta::Text("x".into())), &mut out);
         writer.write(&Delta::Unknown("event: x".into()), &mut out);
     }
     assert_eq!(out, b"");

@@ -184,7 +184,8 @@ fn what_comes_after_the_end_is_left_out_and_noted() {
 
 #[test]
 fn only_content_is_content() {
-    let nothing = [Delta::Alive, Delta::OtherChoice, Delta::Unknown("x".into()), Delta::End];
+    let nothing =
+        [Delta::Alive, Delta::of_choice(1, Delta::Alive), Delta::Unknown("x".into()), Delta::End];
     assert!(!folded(&nothing).has_content());
     for delta in [text("a"), Delta::Reasoning("a".into()), start(0, "a", "b")] {
         assert!(folded(&[delta]).has_content());

@@ -288,7 +288,7 @@ fn the_old_function_call_is_one_tool_call() {
 #[test]
 fn other_choices_and_unknown_fields_are_told_apart() {
     let other = r#"{"choices":[{"index":1,"delta":{"content":"b"},"finish_reason":null}]}"#;
-    assert_eq!(rest(&[other]), [Delta::OtherChoice]);
+    assert_eq!(rest(&[other]), [Delta::of_choice(1, text("b"))]);
     let field = chunk(&json!({ "content": "a", "hologram": { "x": 1 } }));
     assert_eq!(rest(&[&field]), [text("a"), Delta::Unknown("message field: hologram".to_owned())]);
     assert_eq!(
@@ -419,9 +419,43 @@ fn what_a_stream_cannot_say_is_lost_once() {
     for _ in 0..3 {
         writer.write(&Delta::Signature("s".to_owned()), &mut out);
         writer.write(&Delta::Unknown("block: hologram".to_owned()), &mut out);
-        writer.write(&Delta::OtherChoice, &mut out);
         writer.write(&Delta::Alive, &mut out);
     }
     assert!(out.is_empty());
-    assert_eq!(writer.losses().len(), 3);
+    assert_eq!(writer.losses().len(), 2);
+}
+
+#[test]
+fn every_choice_is_read_and_told_under_its_own_index() {
+    let other = |delta| Delta::of_choice(1, delta);
+    let call = r#"{"choices":[{"index":1,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}"#;
+    let deltas = rest(&[
+        &chunk(&json!({ "content": "a" })),
+        call,
+        r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#,
+        "[DONE]",
+    ]);
+    assert_eq!(deltas[1..3], [other(tool(0, "c", "f")), other(arguments(0, "{}"))]);
+    let mut fold = backstay_wire::chat::Fold::default();
+    for delta in &deltas {
+        fold.push(delta);
+    }
+    let reply = fold.into_reply();
+    let finishes: Vec<Finish> = reply.choices.iter().map(|choice| choice.finish).collect();
+    assert_eq!(finishes, [Finish::Complete, Finish::ToolUse]);
+    let mut writer = Dialect::OpenaiChat.stream_writer("m", UsageEvent::Omit);
+    let mut out = vec![];
+    for delta in reply.deltas() {
+        writer.write(&delta, &mut out);
+    }
+    let told = String::from_utf8(out).unwrap();
+    for (part, count) in [
+        (r#""index":1,"delta":{"role":"assistant","content":""}"#, 1),
+        (r#""index":1,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}"#, 1),
+        (r#""index":0,"delta":{},"logprobs":null,"finish_reason":"stop""#, 1),
+        (r#""index":1,"delta":{},"logprobs":null,"finish_reason":"tool_calls""#, 1),
+        ("[DONE]", 1),
+    ] {
+        assert_eq!(told.matches(part).count(), count, "{part}: {told}");
+    }
 }

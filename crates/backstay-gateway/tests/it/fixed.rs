@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use backstay_wire::Dialect;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
@@ -59,9 +60,18 @@ impl Fixed {
 
     /// Its table in a config.
     pub(crate) fn provider(&self, name: &str) -> String {
-        let base = self.address;
+        self.provider_in(name, Dialect::OpenaiChat)
+    }
+
+    /// The same for a provider of this dialect.
+    pub(crate) fn provider_in(&self, name: &str, dialect: Dialect) -> String {
+        let below = match dialect {
+            Dialect::OpenaiChat => "/v1",
+            Dialect::Anthropic => "",
+        };
+        let (base, dialect) = (self.address, dialect.name());
         format!(
-            "[providers.{name}]\ndialect = \"openai_chat\"\nbase_url = \"http://{base}/v1\"\n\
+            "[providers.{name}]\ndialect = \"{dialect}\"\nbase_url = \"http://{base}{below}\"\n\
              auth = \"none\""
         )
     }

@@ -8,6 +8,7 @@
 
 mod bad_input;
 mod breaker;
+mod calls;
 mod client;
 mod doors;
 mod failures;

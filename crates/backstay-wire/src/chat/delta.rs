@@ -3,8 +3,8 @@
 use super::error::ProviderError;
 use super::reply::{Finish, Usage};
 
-/// What one stream event adds. Only the first choice is told apart; events of other choices
-/// (`n` > 1) are [`Delta::OtherChoice`] and pass through as bytes.
+/// What one stream event adds. What belongs to a choice other than the first (`n` > 1) is wrapped
+/// in [`Delta::OtherChoice`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delta {
     /// The reply begins.
@@ -54,7 +54,12 @@ pub enum Delta {
     /// Alive, but no progress: a ping, an empty delta, a role.
     Alive,
     /// Something for a choice other than the first.
-    OtherChoice,
+    OtherChoice {
+        /// Its place among the choices, from 1.
+        choice: u32,
+        /// What it adds; never wrapped twice.
+        delta: Box<Self>,
+    },
     /// Content of a known kind that only the provider's own dialect can say, such as a citation or
     /// a server tool's block. It passes through as bytes; anything else loses it.
     Untold(String),
@@ -66,13 +71,23 @@ impl Delta {
     /// Whether this is content: text, reasoning, refusal or a tool call. Only content is progress;
     /// anything else is merely a sign of life.
     pub fn is_content(&self) -> bool {
-        matches!(
-            self,
-            Self::Text(_)
-                | Self::Reasoning(_)
-                | Self::Refusal(_)
-                | Self::ToolStart { .. }
-                | Self::ToolArguments { .. }
-        )
+        match self {
+            Self::Text(_) | Self::Reasoning(_) | Self::Refusal(_) => true,
+            Self::OtherChoice { delta, .. } => delta.is_content(),
+            other => other.is_call(),
+        }
+    }
+
+    /// `delta` as what it is for another choice. What is the whole stream's stays as it is.
+    pub fn of_choice(choice: u32, delta: Self) -> Self {
+        match delta {
+            Self::Error(_) | Self::Unknown(_) | Self::OtherChoice { .. } => delta,
+            delta => Self::OtherChoice { choice, delta: Box::new(delta) },
+        }
+    }
+
+    /// Whether this is a piece of a tool call of the first choice.
+    pub fn is_call(&self) -> bool {
+        matches!(self, Self::ToolStart { .. } | Self::ToolArguments { .. })
     }
 }

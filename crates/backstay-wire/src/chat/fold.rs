@@ -9,7 +9,7 @@
 //! and each one begins with the one before, or where they are one JSON value several times, that
 //! value is taken and the quirk noted. Anything else stays as it came, for a validator to refuse.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::de::IgnoredAny;
 
@@ -28,6 +28,8 @@ pub struct Fold {
     /// Tool index -> the call that it names now.
     tools: HashMap<u32, Slot>,
     finish: Option<(Finish, Option<String>)>,
+    /// Choice -> what it adds up to, for those after the first.
+    others: BTreeMap<u32, Self>,
     usage: Usage,
     unknown: Vec<String>,
     error: Option<ProviderError>,
@@ -109,6 +111,7 @@ impl Fold {
             parts: Vec::new(),
             tools: HashMap::new(),
             finish: None,
+            others: BTreeMap::new(),
             usage: Usage::default(),
             unknown: Vec::new(),
             error: None,
@@ -149,7 +152,11 @@ impl Fold {
                 self.error.get_or_insert_with(|| error.clone());
             }
             Delta::End => self.ended = true,
-            Delta::Alive | Delta::OtherChoice => {}
+            Delta::Alive => {}
+            // The whole bound is kept here.
+            Delta::OtherChoice { choice, delta } => {
+                self.others.entry(*choice).or_insert_with(|| Self::new(usize::MAX)).push(delta);
+            }
             Delta::Untold(what) | Delta::Unknown(what) => self.note(what),
         }
     }
@@ -159,9 +166,15 @@ impl Fold {
         self.content
     }
 
-    /// How the model stopped. `None`: not said yet.
+    /// How the model stopped in the first choice. `None`: not said yet.
     pub fn finish_seen(&self) -> Option<Finish> {
         self.finish.as_ref().map(|(finish, _)| *finish)
+    }
+
+    /// How each choice stopped, the first one first. `None`: it has not said.
+    pub fn finishes(&self) -> impl Iterator<Item = Option<Finish>> {
+        let others = self.others.values().map(Self::finish_seen);
+        std::iter::once(self.finish_seen()).chain(others)
     }
 
     /// Whether the protocol's own end came.
@@ -195,7 +208,8 @@ impl Fold {
         if let Some(fault) = self.fault {
             return FoldEnd::TooLarge(fault);
         }
-        let known = self.finish_seen().is_some_and(|finish| finish != Finish::Unknown);
+        let known =
+            self.finishes().all(|finish| finish.is_some_and(|finish| finish != Finish::Unknown));
         match (known, self.ended) {
             (true, true) => FoldEnd::Whole { terminator: Terminator::Seen },
             (true, false) => FoldEnd::Whole { terminator: Terminator::Missing },
@@ -204,7 +218,7 @@ impl Fold {
         }
     }
 
-    /// The reply so far, with one choice. `created` stays 0: deltas do not carry it. A refusal
+    /// The reply so far, with every choice that said anything. `created` stays 0: deltas do not carry it. A refusal
     /// without words of its own is an empty refusal part, as in a whole reply.
     pub fn into_reply(mut self) -> Reply {
         self.settle_calls();
@@ -212,11 +226,17 @@ impl Fold {
         if finish == Finish::Refused && !self.parts.iter().any(|p| matches!(p, Part::Refusal(_))) {
             self.parts.push(Part::Refusal(String::new()));
         }
+        let mut choices = vec![Choice { parts: self.parts, finish, finish_word }];
+        for other in self.others.into_values() {
+            let other = other.into_reply();
+            choices.extend(other.choices);
+            self.unknown.extend(other.unknown);
+        }
         Reply {
             id: self.id,
             model: self.model,
             created: 0,
-            choices: vec![Choice { parts: self.parts, finish, finish_word }],
+            choices,
             usage: self.usage,
             unknown: self.unknown,
         }
@@ -224,21 +244,14 @@ impl Fold {
 
     /// Books what `delta` costs; `false` when the bound is broken.
     fn afford(&mut self, delta: &Delta) -> bool {
-        let cost = match delta {
-            Delta::Text(piece) | Delta::Reasoning(piece) | Delta::Refusal(piece) => piece.len(),
-            Delta::Signature(piece) => piece.len() + PART_COST,
-            Delta::ToolStart { id, name, .. } => id.len() + name.len() + PART_COST,
-            Delta::ToolArguments { fragment, .. } => fragment.len() + size_of::<usize>(),
-            Delta::Start { .. }
-            | Delta::Finish { .. }
-            | Delta::Usage(_)
-            | Delta::Error(_)
-            | Delta::End
-            | Delta::Alive
-            | Delta::OtherChoice
-            | Delta::Untold(_)
-            | Delta::Unknown(_) => return true,
+        let is_new = match delta {
+            Delta::OtherChoice { choice, .. } => !self.others.contains_key(choice),
+            _ => false,
         };
+        let cost = cost(delta) + if is_new { PART_COST } else { 0 };
+        if cost == 0 {
+            return true;
+        }
         if self.fault.is_some() {
             return false;
         }
@@ -345,6 +358,25 @@ impl Fold {
         if self.unknown.len() < MAX_UNKNOWN && !self.unknown.iter().any(|known| known == what) {
             self.unknown.push(what.to_owned());
         }
+    }
+}
+
+/// What a delta costs of the bound.
+fn cost(delta: &Delta) -> usize {
+    match delta {
+        Delta::Text(piece) | Delta::Reasoning(piece) | Delta::Refusal(piece) => piece.len(),
+        Delta::Signature(piece) => piece.len() + PART_COST,
+        Delta::ToolStart { id, name, .. } => id.len() + name.len() + PART_COST,
+        Delta::ToolArguments { fragment, .. } => fragment.len() + size_of::<usize>(),
+        Delta::OtherChoice { delta, .. } => cost(delta),
+        Delta::Start { .. }
+        | Delta::Finish { .. }
+        | Delta::Usage(_)
+        | Delta::Error(_)
+        | Delta::End
+        | Delta::Alive
+        | Delta::Untold(_)
+        | Delta::Unknown(_) => 0,
     }
 }
 

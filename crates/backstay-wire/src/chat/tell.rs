@@ -1,22 +1,36 @@
 //! Tells a whole reply as the deltas of a stream.
 
-use super::{Delta, Part, Reply};
+use super::{Choice, Delta, Part, Reply};
 
 impl Reply {
-    /// The deltas that a stream of the first choice would have: start, parts in order, finish,
-    /// usage, end. Parts only the provider's own dialect can say become [`Delta::Unknown`].
+    /// The deltas that a stream of the reply would have: start, then choice after choice its parts
+    /// in order and its finish, then usage and end. Parts only the provider's own dialect can say
+    /// become [`Delta::Unknown`].
     pub fn deltas(&self) -> Vec<Delta> {
         let mut out = vec![Delta::Start { id: self.id.clone(), model: self.model.clone() }];
-        let Some(choice) = self.choices.first() else { return out };
-        let mut tools = 0;
-        for part in &choice.parts {
-            tell(part, &mut tools, &mut out);
+        if self.choices.is_empty() {
+            return out;
         }
-        out.push(Delta::Finish { finish: choice.finish, word: choice.finish_word.clone() });
+        for (place, choice) in (0u32..).zip(&self.choices) {
+            let said = tell_choice(choice).into_iter();
+            match place {
+                0 => out.extend(said),
+                choice => out.extend(said.map(|delta| Delta::of_choice(choice, delta))),
+            }
+        }
         out.push(Delta::Usage(self.usage));
         out.push(Delta::End);
         out
     }
+}
+
+fn tell_choice(choice: &Choice) -> Vec<Delta> {
+    let (mut tools, mut out) = (0, Vec::new());
+    for part in &choice.parts {
+        tell(part, &mut tools, &mut out);
+    }
+    out.push(Delta::Finish { finish: choice.finish, word: choice.finish_word.clone() });
+    out
 }
 
 fn tell(part: &Part, tools: &mut u32, out: &mut Vec<Delta>) {

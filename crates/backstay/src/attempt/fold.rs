@@ -1,10 +1,12 @@
 //! Reads a stream to its end, or to its first content.
 
+use std::time::Duration;
+
 use backstay_decide::fault::Fault;
 use backstay_wire::chat::{Fold, FoldEnd, Terminator};
 use backstay_wire::{Delta, Finish, Reply};
 
-use super::stream::{Opened, Piece};
+use super::stream::{Opened, Piece, Told, Waiting};
 use super::{Failure, Got, classify};
 
 /// The whole reply a stream adds up to.
@@ -27,11 +29,18 @@ pub(super) async fn whole(opened: &mut Opened) -> Result<Reply, Failure> {
             break;
         }
     }
+    ended(fold)
+}
+
+/// The reply that `fold` adds up to, now that no more comes.
+pub(super) fn ended(fold: Fold) -> Result<Reply, Failure> {
     match fold.outcome() {
         FoldEnd::Whole { terminator: Terminator::Seen | Terminator::Missing } => {
             Ok(fold.into_reply())
         }
-        FoldEnd::NoFinish if fold.finish_seen().is_some() => Ok(fold.into_reply()),
+        FoldEnd::NoFinish if fold.finishes().all(|finish| finish.is_some()) => {
+            Ok(fold.into_reply())
+        }
         FoldEnd::NoFinish => {
             Err(Failure::new(Fault::StreamCut, "the stream ended without a finish reason"))
         }
@@ -42,13 +51,13 @@ pub(super) async fn whole(opened: &mut Opened) -> Result<Reply, Failure> {
 }
 
 /// Whether a fault is a wait that took too long.
-fn is_silence(fault: Fault) -> bool {
+pub(super) fn is_silence(fault: Fault) -> bool {
     matches!(fault, Fault::Stalled | Fault::TotalTimeout)
 }
 
-/// Whether the model has said why it stopped, in a word that is known.
+/// Whether the model has said why it stopped, in a word that is known, for every choice.
 fn is_finished(fold: &Fold) -> bool {
-    fold.finish_seen().is_some_and(|finish| finish != Finish::Unknown)
+    fold.finishes().all(|finish| finish.is_some_and(|finish| finish != Finish::Unknown))
 }
 
 /// Most bytes kept at the gate. What comes before the first content is a head, pings and at most
@@ -56,7 +65,14 @@ fn is_finished(fold: &Fold) -> bool {
 const MAX_HELD: usize = 1 << 20;
 
 /// Reads on until there is content to release, and keeps all that was read for the caller.
-pub(super) async fn gate(mut opened: Box<Opened>) -> Result<Got, Failure> {
+///
+/// A tool call is content that has to be whole: a stream that begins with one is read to its end,
+/// and judged like any whole reply.
+pub(super) async fn gate(
+    mut opened: Box<Opened>,
+    told: Told,
+    first_token: &mut Option<Duration>,
+) -> Result<Got, Failure> {
     let mut held = 0;
     loop {
         let Some(piece) = opened.read_on().await? else {
@@ -74,8 +90,42 @@ pub(super) async fn gate(mut opened: Box<Opened>) -> Result<Got, Failure> {
             Sign::Wait => {}
             Sign::Release => return Ok(Got::Live(opened)),
             Sign::Refusal => return Ok(Got::LiveRefusal(opened)),
+            Sign::Call => return called(opened, told, first_token).await,
         }
     }
+}
+
+/// Reads a stream to its end whose first content is a tool call, or to its first text that need
+/// not wait for it.
+async fn called(
+    mut opened: Box<Opened>,
+    told: Told,
+    first_token: &mut Option<Duration>,
+) -> Result<Got, Failure> {
+    let mut calls = Waiting::new(told.caller);
+    for piece in opened.take_held() {
+        calls.push(piece)?;
+    }
+    while !calls.is_over() {
+        let piece = match opened.read_on().await {
+            Ok(Some(piece)) => piece,
+            Ok(None) => break,
+            Err(failure) if is_silence(failure.fault) && calls.is_finished() => break,
+            Err(failure) => return Err(failure),
+        };
+        if calls.takes(&piece) || piece.deltas.is_empty() {
+            calls.push(piece)?;
+            continue;
+        }
+        for piece in calls.into_pieces() {
+            opened.hold(piece);
+        }
+        opened.hold(piece);
+        return Ok(Got::Live(opened));
+    }
+    *first_token = opened.first_token();
+    let whole = calls.over()?.whole(opened.dialect(), told)?;
+    Ok(Got::Whole(Box::new(whole)))
 }
 
 enum Sign {
@@ -85,10 +135,15 @@ enum Sign {
     Release,
     /// The model refuses.
     Refusal,
+    /// A tool call begins.
+    Call,
 }
 
 /// What `piece` means at the gate.
 fn sign(piece: &Piece) -> Result<Sign, Failure> {
+    if piece.deltas.iter().any(Delta::is_call) {
+        return Ok(Sign::Call);
+    }
     for delta in &piece.deltas {
         match delta {
             Delta::Refusal(_) => return Ok(Sign::Refusal),
@@ -97,8 +152,7 @@ fn sign(piece: &Piece) -> Result<Sign, Failure> {
             Delta::End => {
                 return Err(Failure::new(Fault::StreamCut, "the stream ended before any content"));
             }
-            // Another choice may have content of its own; it must not be held up for the first.
-            Delta::OtherChoice => return Ok(Sign::Release),
+            // Also of another choice: it must not be held up for the first.
             delta if delta.is_content() => return Ok(Sign::Release),
             _ => {}
         }

@@ -31,7 +31,7 @@ use crate::engine::Engine;
 use crate::policy::StreamMode;
 use crate::route::{Armed, Shot};
 use adapter::{Form, Outgoing};
-use stream::{Opened, StreamTimers};
+use stream::{Opened, StreamTimers, Told};
 use transport::{Incoming, SendFault};
 
 /// Longest wait for the body of an error response: its head alone says what to do next, so the
@@ -73,6 +73,8 @@ pub(crate) struct Whole {
     pub reply: Reply,
     /// The provider's bytes, when it came in one piece.
     pub raw: Option<Bytes>,
+    /// The events of a stream that say it and may go to the caller as they are.
+    pub events: Option<Bytes>,
     /// The dialect of `raw`.
     pub dialect: Dialect,
 }
@@ -201,12 +203,14 @@ async fn streamed(
         // What has to be taken back cannot be let out piece by piece.
         && !seen.armed.request.lowerings.act();
     if gate {
-        return fold::gate(opened).await;
+        let usage = matches!(contract.wants, Wants::Stream { usage: true });
+        let told = Told { caller: contract.ask.dialect, usage };
+        return fold::gate(opened, told, &mut seen.first_token).await;
     }
     let dialect = seen.armed.request.dialect;
     let folded = fold::whole(&mut opened).await;
     seen.first_token = opened.first_token();
-    folded.map(|reply| Got::Whole(Box::new(Whole { reply, raw: None, dialect })))
+    folded.map(|reply| Got::Whole(Box::new(Whole { reply, raw: None, events: None, dialect })))
 }
 
 fn is_stream(headers: &HeaderMap) -> bool {

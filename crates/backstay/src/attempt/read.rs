@@ -63,7 +63,7 @@ pub(super) fn reply(
         return Err(Failure::new(Fault::Empty, note));
     }
     match dialect.read_reply(&body) {
-        Ok(reply) => Ok(Whole { reply, raw: Some(body), dialect }),
+        Ok(reply) => Ok(Whole { reply, raw: Some(body), events: None, dialect }),
         Err(ReadFault::Malformed(malformed)) => {
             let note = format!("not a reply of {}: {malformed}", dialect.name());
             Err(Failure::new(Fault::MalformedReply, note))

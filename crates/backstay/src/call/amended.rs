@@ -1,7 +1,7 @@
 //! Puts checked texts and arguments in the place of what a reply said.
 
 use backstay_wire::Reply;
-use backstay_wire::chat::{Finish, Part};
+use backstay_wire::chat::Part;
 
 use super::report::tally;
 use super::{Call, End, Plan};
@@ -85,7 +85,7 @@ impl Call {
     }
 
     /// Counts the edits: a shift in their number is the first sign that a provider changed.
-    fn count_edits(&self) {
+    pub(super) fn count_edits(&self) {
         let Some(stop) = self.stop() else { return };
         let model = stop.target.model.as_deref().unwrap_or_default();
         for (kind, count) in tally(&self.edits) {
@@ -94,7 +94,7 @@ impl Call {
     }
 
     /// Takes the edits of every choice down, and keeps what is told in the place of its own words.
-    fn amended(&mut self, checked: Vec<Checked>) -> Vec<Amended> {
+    pub(super) fn amended(&mut self, checked: Vec<Checked>) -> Vec<Amended> {
         let mut amended = Vec::new();
         for (at, checked) in checked.into_iter().enumerate() {
             let is_changed = checked.edits.iter().any(|edit| edit.tool.is_none());
@@ -125,12 +125,12 @@ pub(super) fn amend(reply: &mut Reply, amended: Vec<Amended>) {
     }
 }
 
-/// Whether a cut reply calls a tool with arguments that end in the middle.
+/// Whether a reply that did not end well calls a tool with arguments that end in the middle.
 pub(super) fn has_cut_call(reply: &Reply) -> bool {
     let cut = |part: &Part| match part {
         Part::ToolCall { arguments, .. } => !is_json(arguments),
         _ => false,
     };
     let mut choices = reply.choices.iter();
-    choices.any(|choice| choice.finish == Finish::Truncated && choice.parts.iter().any(cut))
+    choices.any(|choice| choice.parts.iter().any(cut))
 }

@@ -107,7 +107,7 @@ impl Call {
     }
 
     /// Every choice of the reply must pass; an empty reply is judged as one choice with nothing.
-    fn verdict(&self, whole: &Whole) -> Result<Vec<Checked>, (usize, Unfit)> {
+    pub(super) fn verdict(&self, whole: &Whole) -> Result<Vec<Checked>, (usize, Unfit)> {
         self.each_choice(whole, |choice, asked| self.judge_choice(choice, asked))
     }
 
@@ -354,7 +354,7 @@ fn unasked_call() -> Unfit {
 }
 
 /// What was wrong with a reply in one sentence, also where the fault says it all.
-fn sentence(unfit: &Unfit) -> String {
+pub(super) fn sentence(unfit: &Unfit) -> String {
     if !unfit.errors.is_empty() {
         return unfit.errors.join("; ");
     }

@@ -87,12 +87,17 @@ impl Call {
         };
         let earlier = self.usage.less(whole.reply.usage);
         let raw = raw.map(|raw| with_usage(caller, raw, &earlier));
+        // Events tell the usage of their own attempt only.
+        let is_first = self.attempts <= 1;
+        let as_they_are = is_first && amended.is_empty() && whole.dialect == caller;
+        let events = whole.events.filter(|_| as_they_are);
         let mut reply = whole.reply;
         reply.usage = reply.usage.plus(earlier);
         amend(&mut reply, amended);
         let body = match (self.contract.wants, raw) {
             (Wants::Stream { usage }, _) => {
-                Body::Told(told(caller, &self.contract.model, &reply, usage))
+                let anew = || told(caller, &self.contract.model, &reply, usage);
+                Body::Told(events.unwrap_or_else(anew))
             }
             (Wants::Whole, Some(raw)) => Body::Whole(raw),
             (Wants::Whole, None) => {
@@ -105,7 +110,8 @@ impl Call {
                 Body::Whole(Bytes::from(written.bytes))
             }
         };
-        if matches!(self.contract.wants, Wants::Stream { .. }) && reply.choices.len() > 1 {
+        let one_only = caller == Dialect::Anthropic;
+        if matches!(body, Body::Told(_)) && one_only && reply.choices.len() > 1 {
             self.notes.push(format!("lost /choices: 1 of {} told", reply.choices.len()));
         }
         let body = self.with_report(body, reply.choices.len());

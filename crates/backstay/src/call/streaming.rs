@@ -2,10 +2,13 @@
 
 use backstay_decide::Verdict;
 use backstay_decide::breaker::{Report, Rules};
-use backstay_wire::{Dialect, Finish, Usage};
+use backstay_decide::fault::Fault;
+use backstay_wire::{Dialect, Finish, Reply, Usage};
 
 use super::Call;
-use crate::attempt::Failure;
+use super::amended::has_cut_call;
+use super::facts::sentence;
+use crate::attempt::{Failure, Whole};
 use crate::fault::CallError;
 use crate::record::Outcome;
 use crate::route::Held;
@@ -61,6 +64,39 @@ impl Call {
         self.notes.extend(losses.iter().map(|loss| format!("lost {}: {}", loss.path, loss.note)));
     }
 
+    /// Judges the tool calls of a stream that is over, like those of a whole reply: the new
+    /// arguments of each that was mended, by its place among the calls.
+    ///
+    /// # Errors
+    /// Some call may not be made.
+    pub(crate) fn calls_of(&mut self, reply: Reply) -> Result<Vec<(usize, String)>, Failure> {
+        let dialect = self.contract.ask.dialect;
+        let whole = Whole { reply, raw: None, events: None, dialect };
+        let verdict = self.verdict(&whole);
+        self.judged(verdict.as_ref().err().map(|(_, unfit)| unfit));
+        match verdict {
+            Ok(checked) => {
+                let amended = self.amended(checked);
+                self.count_edits();
+                let new = amended.into_iter().flat_map(|amended| amended.arguments);
+                Ok(new.map(|new| (new.call, new.text)).collect())
+            }
+            // As a whole reply would be: handed on with its own finish.
+            Err((_, unfit)) if is_handed(unfit.fault) && !has_cut_call(&whole.reply) => {
+                Ok(Vec::new())
+            }
+            Err((_, unfit)) => Err(Failure::new(unfit.fault, sentence(&unfit))),
+        }
+    }
+
+    /// How a stream that ended well is told: mended, where its calls were.
+    pub(crate) fn ended_as(&self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Answered if !self.edits.is_empty() => Outcome::Mended,
+            outcome => outcome,
+        }
+    }
+
     /// A whole stream was handed on.
     pub(crate) fn stream_done(&mut self, outcome: Outcome, finish: Finish, usage: Usage) {
         self.count_usage(usage);
@@ -86,4 +122,9 @@ impl Call {
         );
         CallError::attempt(failure.fault, note)
     }
+}
+
+/// Whether a reply with this fault goes to the caller with its own finish.
+fn is_handed(fault: Fault) -> bool {
+    matches!(fault, Fault::Truncated | Fault::Paused | Fault::Refused | Fault::ContentFiltered)
 }

@@ -169,16 +169,18 @@ impl Contract {
         shape::offers_tools(&self.head, &self.ask)
     }
 
-    /// Whether more than one answer is asked for.
+    /// Whether more than one answer may come: anything but `n` absent, null or 1. What is no whole
+    /// number is the provider's to judge.
     pub fn wants_several(&self) -> bool {
         !matches!(self.head.raw(&self.ask.body, "n"), None | Some(b"1" | b"null"))
     }
 
-    /// How a stream is handed on, when one is wanted. Several answers at once (`n`) can only be
-    /// passed on, so they go by the gate.
+    /// How a stream is handed on, when one is wanted. Of several answers at once (`n`) the gate
+    /// watches only the first, so what has to be checked in each is buffered.
     pub fn stream_mode(&self) -> StreamMode {
+        let is_checked = self.wants_json() || self.offers_tools();
         match (self.route.stream, self.wants_json()) {
-            _ if self.wants_several() => StreamMode::Gate,
+            _ if is_checked && self.wants_several() => StreamMode::Buffered,
             (Some(mode), _) => mode,
             (None, true) => StreamMode::Buffered,
             (None, false) => StreamMode::Gate,

@@ -6,8 +6,10 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::future::Future as _;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use backstay_decide::breaker::Report;
 use backstay_decide::fault::Fault;
@@ -15,8 +17,10 @@ use backstay_wire::dialect::{ErrorOut, StreamWriter, UsageEvent};
 use backstay_wire::{Delta, Finish, Usage};
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
+use tokio::time::Sleep;
 
-use super::{Opened, Piece};
+use super::{Opened, Piece, Waiting};
+use crate::attempt::fold::is_silence;
 use crate::attempt::{Failure, classify};
 use crate::call::Call;
 use crate::contract::Wants;
@@ -26,12 +30,19 @@ use crate::route::Held;
 /// Bytes gathered into one write when several events are ready at once.
 const GATHER: usize = 16 << 10;
 
+/// The pause between two comments while nothing can be shown: what proxies and browsers bear.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+
 /// A released stream with the call it belongs to.
 #[derive(Debug)]
 pub struct Live {
     call: Call,
     source: Option<Source>,
     passing: Passing,
+    /// Tool calls that wait for the end.
+    calls: Waiting,
+    /// Rings when a comment is due, while calls wait.
+    beat: Option<Pin<Box<Sleep>>>,
     ready: VecDeque<Bytes>,
     /// The deadline passed while the caller read.
     late: bool,
@@ -100,6 +111,8 @@ impl Live {
             call,
             source: Some(Source { opened, held }),
             passing,
+            calls: Waiting::new(caller),
+            beat: None,
             ready: VecDeque::new(),
             late: false,
             outcome: Outcome::Answered,
@@ -132,23 +145,73 @@ impl Live {
                 }
                 Poll::Ready(Err(failure)) => return self.broken(&failure),
             };
-            match self.passing.pass(piece) {
-                Passed::On(bytes) => {
-                    gathered += bytes.len();
-                    self.push(bytes);
-                }
-                Passed::Last(bytes) => {
-                    self.push(bytes);
-                    return self.complete();
-                }
-                Passed::Broken(failure) => return self.broken(&failure),
-                Passed::Untold(bytes) => {
-                    self.push(bytes);
-                    let note = "the stream cannot be told in the caller's dialect";
-                    let failure = Failure::new(Fault::MalformedReply, note);
-                    return self.ended(&failure);
-                }
+            let out = if self.calls.takes(&piece) { self.wait(piece) } else { self.pass(piece) };
+            let Some(out) = out else { return };
+            gathered += out;
+        }
+    }
+
+    /// Passes `piece` on: how many bytes went out. `None`: the stream is over.
+    fn pass(&mut self, piece: Piece) -> Option<usize> {
+        match self.passing.pass(piece) {
+            Passed::On(bytes) => {
+                let out = bytes.len();
+                self.push(bytes);
+                Some(out)
             }
+            Passed::Last(bytes) => {
+                self.push(bytes);
+                self.complete();
+                None
+            }
+            Passed::Broken(failure) => {
+                self.broken(&failure);
+                None
+            }
+            Passed::Untold(bytes) => {
+                self.push(bytes);
+                let note = "the stream cannot be told in the caller's dialect";
+                self.ended(&Failure::new(Fault::MalformedReply, note));
+                None
+            }
+        }
+    }
+
+    /// Keeps `piece` with the calls that wait; at the end they go out.
+    fn wait(&mut self, piece: Piece) -> Option<usize> {
+        if let Err(failure) = self.calls.push(piece) {
+            self.broken(&failure);
+            return None;
+        }
+        if self.calls.is_over() { self.let_go() } else { Some(0) }
+    }
+
+    /// Judges the calls that wait and passes them on with all that waits behind them. As
+    /// [`Live::pass`].
+    fn let_go(&mut self) -> Option<usize> {
+        let fresh = Waiting::new(self.call.contract.ask.dialect);
+        let calls = std::mem::replace(&mut self.calls, fresh);
+        let pieces = match self.judged(calls) {
+            Ok(pieces) => pieces,
+            Err(failure) => {
+                self.broken(&failure);
+                return None;
+            }
+        };
+        let mut out = 0;
+        for piece in pieces {
+            out += self.pass(piece)?;
+        }
+        Some(out)
+    }
+
+    /// The pieces that say the calls which waited, mended where the route allows that.
+    fn judged(&mut self, calls: Waiting) -> Result<Vec<Piece>, Failure> {
+        let calls = calls.over()?;
+        let new = self.call.calls_of(calls.reply.clone())?;
+        match (&self.passing.how, &self.source) {
+            (How::AsTheyAre, Some(source)) => calls.in_own_form(source.opened.dialect(), &new),
+            (How::AsTheyAre | How::Anew(_), _) => calls.anew(&new),
         }
     }
 
@@ -168,6 +231,14 @@ impl Live {
     }
 
     fn body_ended_by(&mut self, failure: &Failure) {
+        if self.calls.has_begun() {
+            if !self.calls.is_finished() {
+                return self.broken(failure);
+            }
+            if self.let_go().is_none() {
+                return;
+            }
+        }
         match self.passing.finish {
             // Of several choices only the first is followed; the others may be cut.
             Some(finish) if finish != Finish::Unknown && !self.call.contract.wants_several() => {
@@ -191,6 +262,7 @@ impl Live {
             (Finish::Paused, false) => Outcome::Paused,
             (_, false) => Outcome::Answered,
         };
+        let outcome = self.call.ended_as(outcome);
         self.outcome = outcome;
         if let How::Anew(writer) = &self.passing.how {
             self.call.lost(writer.losses());
@@ -229,6 +301,17 @@ impl Live {
         self.outcome = Outcome::Failed;
     }
 
+    /// A comment, when calls have kept the caller waiting for long.
+    fn poll_beat(&mut self, cx: &mut Context<'_>) -> Poll<Bytes> {
+        if !self.calls.has_begun() {
+            return Poll::Pending;
+        }
+        let beat = self.beat.get_or_insert_with(|| Box::pin(tokio::time::sleep(KEEP_ALIVE)));
+        ready!(beat.as_mut().poll(cx));
+        self.beat = None;
+        Poll::Ready(Bytes::from_static(b": still working\n\n"))
+    }
+
     /// Everything ready as one piece.
     fn take(&mut self) -> Option<Bytes> {
         let first = self.ready.pop_front()?;
@@ -245,11 +328,6 @@ impl Live {
     }
 }
 
-/// Whether a fault is a wait that took too long.
-fn is_silence(fault: Fault) -> bool {
-    matches!(fault, Fault::Stalled | Fault::TotalTimeout)
-}
-
 impl Body for Live {
     type Data = Bytes;
     type Error = Infallible;
@@ -261,9 +339,12 @@ impl Body for Live {
         let this = &mut *self;
         this.fill(cx);
         match this.take() {
-            Some(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+            Some(bytes) => {
+                this.beat = None;
+                Poll::Ready(Some(Ok(Frame::data(bytes))))
+            }
             None if this.source.is_none() => Poll::Ready(None),
-            None => Poll::Pending,
+            None => this.poll_beat(cx).map(|bytes| Some(Ok(Frame::data(bytes)))),
         }
     }
 
@@ -313,7 +394,7 @@ impl Passing {
         match &mut self.how {
             How::AsTheyAre if self.usage_asked => piece.raw,
             // The usage event that only we asked for is not the caller's to see.
-            How::AsTheyAre if matches!(piece.deltas.as_slice(), [Delta::Usage(_)]) => Bytes::new(),
+            How::AsTheyAre if piece.is_usage() => Bytes::new(),
             How::AsTheyAre => piece.raw,
             How::Anew(_) if piece.deltas.is_empty() => Bytes::from_static(b": alive\n\n"),
             How::Anew(writer) => {

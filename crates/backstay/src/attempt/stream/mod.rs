@@ -5,7 +5,9 @@
 //! starts when a poll finds nothing, and only content stops it, so pings keep a stream alive but
 //! never count as progress, and a slow reader costs the provider nothing.
 
+mod calls;
 mod live;
+mod recast;
 
 use std::collections::VecDeque;
 use std::future::{Future as _, poll_fn};
@@ -24,6 +26,7 @@ use tokio::time::{Instant, Sleep};
 use super::Failure;
 use super::transport::{Incoming, innermost};
 
+pub(super) use calls::{Told, Waiting};
 pub use live::Live;
 
 /// Limits of one stream, already cut to the deadline.
@@ -48,10 +51,18 @@ pub struct Piece {
     pub deltas: Vec<Delta>,
 }
 
+impl Piece {
+    /// Whether it is a usage event and nothing else.
+    pub fn is_usage(&self) -> bool {
+        matches!(self.deltas.as_slice(), [Delta::Usage(_)])
+    }
+}
+
 /// A stream that has begun and is not over.
 #[derive(Debug)]
 pub struct Opened {
     body: Incoming,
+    dialect: Dialect,
     decoder: Decoder,
     reader: StreamReader,
     timers: StreamTimers,
@@ -71,6 +82,7 @@ impl Opened {
     pub fn new(body: Incoming, dialect: Dialect, timers: StreamTimers) -> Self {
         Self {
             body,
+            dialect,
             decoder: Decoder::new(Limits::default()),
             reader: dialect.stream_reader(),
             alarm: Box::pin(tokio::time::sleep_until(timers.sent + timers.first_token)),
@@ -88,6 +100,11 @@ impl Opened {
         self.first_content.map(|at| at.duration_since(self.timers.sent))
     }
 
+    /// The provider's dialect.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
     /// Whether the time for the whole attempt is over.
     pub fn is_over(&self) -> bool {
         Instant::now() >= self.timers.sent + self.timers.total
@@ -96,6 +113,11 @@ impl Opened {
     /// Gives `piece` back, to be the next one read (after those given back before).
     pub fn hold(&mut self, piece: Piece) {
         self.held.push_back(piece);
+    }
+
+    /// Takes the pieces that were given back.
+    pub(super) fn take_held(&mut self) -> VecDeque<Piece> {
+        std::mem::take(&mut self.held)
     }
 
     /// The next piece; `None` at the end of the body.

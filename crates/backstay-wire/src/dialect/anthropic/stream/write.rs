@@ -187,7 +187,7 @@ impl Writer {
             Delta::Error(error) => self.provider_error(error, out),
             Delta::End => self.end(out),
             Delta::Alive => {}
-            Delta::OtherChoice => self.lose("/choices/1", "only one answer can be given"),
+            Delta::OtherChoice { .. } => self.lose("/choices/1", "only one answer can be given"),
             Delta::Untold(what) | Delta::Unknown(what) => {
                 self.lose("", &format!("{what}: has no form here"));
             }

@@ -1,5 +1,7 @@
 //! Reads the events of one streamed reply.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::super::error;
@@ -17,15 +19,31 @@ const KEEP_ALIVE: &[&str] = &["ping", "heartbeat", "keepalive", "keep-alive"];
 #[derive(Debug, Default)]
 pub struct Reader {
     has_started: bool,
+    first: Voice,
+    /// Choice -> what it has shown, for those after the first.
+    others: BTreeMap<u32, Voice>,
+}
+
+/// What one choice has shown so far.
+#[derive(Debug, Default)]
+struct Voice {
     has_refused: bool,
     calls: Calls,
 }
+
+/// The most choices in one reply: `OpenAI` gives at most this many.
+const MAX_CHOICES: usize = 128;
 
 impl Reader {
     pub(crate) fn read(&mut self, event: &Event, out: &mut Vec<Delta>) -> Result<(), Malformed> {
         let data = event.data.trim_ascii();
         if data == b"[DONE]" {
-            self.calls.flush(out);
+            self.first.calls.flush(out);
+            for (choice, voice) in &mut self.others {
+                let mut said = Vec::new();
+                voice.calls.flush(&mut said);
+                out.extend(said.into_iter().map(|delta| Delta::of_choice(*choice, delta)));
+            }
             out.push(Delta::End);
             return Ok(());
         }
@@ -95,10 +113,23 @@ impl Reader {
     }
 
     fn choice(&mut self, choice: &Choice<'_>, out: &mut Vec<Delta>) -> Result<(), Malformed> {
-        if choice.index.whole().is_some_and(|index| index > 0) {
-            out.push(Delta::OtherChoice);
-            return Ok(());
+        let place = choice.index.whole().unwrap_or(0);
+        let place = u32::try_from(place).map_err(|_| too_many_choices())?;
+        if place == 0 {
+            return self.first.choice(choice, out);
         }
+        if self.others.len() + 1 >= MAX_CHOICES && !self.others.contains_key(&place) {
+            return Err(too_many_choices());
+        }
+        let mut said = Vec::new();
+        self.others.entry(place).or_default().choice(choice, &mut said)?;
+        out.extend(said.into_iter().map(|delta| Delta::of_choice(place, delta)));
+        Ok(())
+    }
+}
+
+impl Voice {
+    fn choice(&mut self, choice: &Choice<'_>, out: &mut Vec<Delta>) -> Result<(), Malformed> {
         if let Some(delta) = &choice.delta {
             self.said(delta, out)?;
         }
@@ -152,6 +183,10 @@ impl Reader {
         }
         out.extend(unknown.into_iter().map(Delta::Unknown));
     }
+}
+
+fn too_many_choices() -> Malformed {
+    Malformed::new("/choices", format!("more than {MAX_CHOICES} choices in one reply"))
 }
 
 /// Signs of life in a data field: nothing, a comment that slipped into it, a bare word, `{}`.

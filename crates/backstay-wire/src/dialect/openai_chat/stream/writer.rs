@@ -1,5 +1,7 @@
 //! Writes one streamed reply, chunk by chunk.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -16,18 +18,17 @@ pub struct Writer {
     model: String,
     usage_event: UsageEvent,
     usage: Usage,
-    stage: Stage,
-    has_refused: bool,
+    has_ended: bool,
+    /// Choice -> what was said of it.
+    voices: BTreeMap<u32, Voice>,
     losses: Vec<Loss>,
 }
 
-/// How far the stream is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
-    Unopened,
-    Speaking,
-    Finished,
-    Ended,
+/// How far one choice is. It is there once it was opened.
+#[derive(Debug, Default)]
+struct Voice {
+    has_refused: bool,
+    has_finished: bool,
 }
 
 #[derive(Serialize)]
@@ -88,45 +89,66 @@ impl Writer {
             model: model.to_owned(),
             usage_event,
             usage: Usage::default(),
-            stage: Stage::Unopened,
-            has_refused: false,
+            has_ended: false,
+            voices: BTreeMap::new(),
             losses: vec![],
         }
     }
 
     pub(crate) fn write(&mut self, delta: &Delta, out: &mut Vec<u8>) {
-        if self.stage == Stage::Ended {
+        if self.has_ended {
             return;
         }
         match delta {
-            Delta::Start { id, model } => self.open(id, model, out),
-            Delta::Text(text) => self.say(Said { content: Some(text), ..Said::default() }, out),
+            Delta::Start { id, model } => {
+                id.clone_into(&mut self.id);
+                if self.model.is_empty() {
+                    model.clone_into(&mut self.model);
+                }
+                self.voice(0, out);
+            }
+            Delta::OtherChoice { choice, delta } => self.write_for(*choice, delta, out),
+            Delta::Usage(usage) => self.usage.overwrite(*usage),
+            Delta::Error(error) => self.fail(error, out),
+            Delta::End => self.end(out),
+            delta => self.write_for(0, delta, out),
+        }
+    }
+
+    /// Writes what belongs to one choice.
+    fn write_for(&mut self, choice: u32, delta: &Delta, out: &mut Vec<u8>) {
+        match delta {
+            Delta::Text(text) => {
+                self.say(choice, Said { content: Some(text), ..Said::default() }, out);
+            }
             Delta::Reasoning(text) => {
-                self.say(Said { reasoning_content: Some(text), ..Said::default() }, out);
+                self.say(choice, Said { reasoning_content: Some(text), ..Said::default() }, out);
             }
             Delta::Refusal(words) => {
-                self.has_refused = true;
-                self.say(Said { refusal: Some(words), ..Said::default() }, out);
+                self.voice(choice, out).has_refused = true;
+                self.say(choice, Said { refusal: Some(words), ..Said::default() }, out);
             }
             Delta::ToolStart { index, id, name } => {
                 let function = Function { name: Some(name), arguments: "" };
                 let (id, kind) = (Some(id.as_str()), Some("function"));
-                self.call(Call { index: *index, id, kind, function }, out);
+                self.call(choice, Call { index: *index, id, kind, function }, out);
             }
             Delta::ToolArguments { index, fragment } => {
                 let function = Function { name: None, arguments: fragment };
-                self.call(Call { index: *index, id: None, kind: None, function }, out);
+                self.call(choice, Call { index: *index, id: None, kind: None, function }, out);
             }
-            Delta::Finish { finish, word } => self.finish(*finish, word.as_deref(), out),
-            Delta::Usage(usage) => self.usage.overwrite(*usage),
-            Delta::Error(error) => self.fail(error, out),
-            Delta::End => self.end(out),
-            Delta::Alive => {}
+            Delta::Finish { finish, word } => self.finish(choice, *finish, word.as_deref(), out),
             Delta::Signature(_) => self.lose("the reasoning's signature cannot be said"),
-            Delta::OtherChoice => self.lose("only the first choice is told on"),
             Delta::Untold(what) | Delta::Unknown(what) => {
                 self.lose(&format!("{what} cannot be said"));
             }
+            // The stream's own, never a choice's.
+            Delta::Start { .. }
+            | Delta::Usage(_)
+            | Delta::Error(_)
+            | Delta::End
+            | Delta::Alive
+            | Delta::OtherChoice { .. } => {}
         }
     }
 
@@ -134,47 +156,38 @@ impl Writer {
         &self.losses
     }
 
-    /// The first chunk says who speaks, and nothing else.
-    fn open(&mut self, id: &str, model: &str, out: &mut Vec<u8>) {
-        if self.stage != Stage::Unopened {
+    /// A choice's state. Its first chunk says who speaks, and nothing else.
+    fn voice(&mut self, choice: u32, out: &mut Vec<u8>) -> &mut Voice {
+        if !self.voices.contains_key(&choice) {
+            let said = Said { role: Some("assistant"), content: Some(""), ..Said::default() };
+            self.chunk(choice, said, None, out);
+        }
+        self.voices.entry(choice).or_default()
+    }
+
+    fn say(&mut self, choice: u32, said: Said<'_>, out: &mut Vec<u8>) {
+        self.voice(choice, out);
+        self.chunk(choice, said, None, out);
+    }
+
+    fn call(&mut self, choice: u32, call: Call<'_>, out: &mut Vec<u8>) {
+        self.say(choice, Said { tool_calls: Some([call]), ..Said::default() }, out);
+    }
+
+    fn finish(&mut self, choice: u32, finish: Finish, word: Option<&str>, out: &mut Vec<u8>) {
+        let voice = self.voice(choice, out);
+        if std::mem::replace(&mut voice.has_finished, true) {
             return;
         }
-        self.stage = Stage::Speaking;
-        id.clone_into(&mut self.id);
-        if self.model.is_empty() {
-            model.clone_into(&mut self.model);
-        }
-        self.chunk(
-            Said { role: Some("assistant"), content: Some(""), ..Said::default() },
-            None,
-            out,
-        );
-    }
-
-    fn say(&mut self, said: Said<'_>, out: &mut Vec<u8>) {
-        self.open("", "", out);
-        self.chunk(said, None, out);
-    }
-
-    fn call(&mut self, call: Call<'_>, out: &mut Vec<u8>) {
-        self.say(Said { tool_calls: Some([call]), ..Said::default() }, out);
-    }
-
-    fn finish(&mut self, finish: Finish, word: Option<&str>, out: &mut Vec<u8>) {
-        if self.stage == Stage::Finished {
-            return;
-        }
-        self.open("", "", out);
-        if finish == Finish::Refused && !self.has_refused {
+        if finish == Finish::Refused && !voice.has_refused {
             let refusal = Some(REFUSAL_WITHOUT_WORDS);
-            self.chunk(Said { refusal, ..Said::default() }, None, out);
+            self.chunk(choice, Said { refusal, ..Said::default() }, None, out);
         }
-        self.stage = Stage::Finished;
-        self.chunk(Said::default(), wire::finish_word(finish, word), out);
+        self.chunk(choice, Said::default(), wire::finish_word(finish, word), out);
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {
-        self.stage = Stage::Ended;
+        self.has_ended = true;
         if self.usage_event == UsageEvent::Send
             && let Some(usage) = usage_json(&self.usage)
         {
@@ -185,7 +198,7 @@ impl Writer {
 
     /// A failure ends the stream: no `[DONE]` may follow, it would look like success.
     fn fail(&mut self, error: &ProviderError, out: &mut Vec<u8>) {
-        self.stage = Stage::Ended;
+        self.has_ended = true;
         out.extend_from_slice(&write_error(&ErrorOut {
             status: error.status.unwrap_or(500),
             code: error.code.as_deref().unwrap_or_else(|| error.class.word()),
@@ -195,8 +208,8 @@ impl Writer {
         }));
     }
 
-    fn chunk(&self, delta: Said<'_>, finish_reason: Option<&str>, out: &mut Vec<u8>) {
-        self.put(&[Choice { index: 0, delta, logprobs: None, finish_reason }], None, out);
+    fn chunk(&self, index: u32, delta: Said<'_>, finish_reason: Option<&str>, out: &mut Vec<u8>) {
+        self.put(&[Choice { index, delta, logprobs: None, finish_reason }], None, out);
     }
 
     fn put(&self, choices: &[Choice<'_>], usage: Option<Value>, out: &mut Vec<u8>) {
