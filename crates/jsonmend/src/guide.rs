@@ -156,3 +156,29 @@ pub(crate) fn misfits(guide: &dyn Guide, root: Node<'_>, class: Class) -> usize 
     }
     count
 }
+
+/// Says whether a document may be an attempt at the same answer as the accepted one. It is plainly
+/// none if its root is of another kind, or if it is an object that shares no name with the schema
+/// or the accepted document, whatever their case. An empty object may be one.
+pub(crate) fn is_attempt(guide: &dyn Guide, other: Node<'_>, accepted: Node<'_>) -> bool {
+    if other.kind() != accepted.kind() {
+        return false;
+    }
+    if other.kind() != Kind::Object || other.members().next().is_none() {
+        return true;
+    }
+    let root = guide.root();
+    let is_known = |key: &str| matches!(guide.member(root, key), Member::Known(_));
+    let names: Vec<String> = accepted.members().map(|(key, _)| key.to_lowercase()).collect();
+    // A schema without names tells nothing from anything.
+    let is_unnamed =
+        guide.required(root).is_empty() && !accepted.members().any(|(key, _)| is_known(&key));
+    is_unnamed
+        || other.members().any(|(key, _)| {
+            let lower = key.to_lowercase();
+            is_known(&key)
+                || is_known(&lower)
+                || names.contains(&lower)
+                || guide.required(root).iter().any(|name| name.to_lowercase() == lower)
+        })
+}

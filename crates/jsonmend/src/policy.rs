@@ -63,7 +63,9 @@ pub enum AtCut {
 /// What to do with several different documents in one reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Several {
-    /// The reply is ambiguous, unless the schema fits one of them only.
+    /// The reply is ambiguous, unless the schema fits one of them only, and the others are plainly
+    /// no attempts at the same answer: roots of another kind, or objects that share no name with
+    /// the schema and the one that fits.
     #[default]
     Only,
     /// The first counts.

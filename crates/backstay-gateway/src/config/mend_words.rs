@@ -36,7 +36,7 @@ pub(super) struct MendTable {
     /// A number at a cut, which may lack digits: `"keep"` or `"drop"`. Default: `"drop"`.
     pub(super) trunc_number: Option<AtCutWord>,
     /// Several different documents in one answer: `"only"` (refused, unless the schema fits one
-    /// alone), `"first"`, `"last"`, `"largest"` or `"array"` (all, as one list). Default: the
+    /// alone and shares no name with the others), `"first"`, `"last"`, `"largest"` or `"array"` (all, as one list). Default: the
     /// policy's; `"array"` if lenient, else `"only"`.
     pub(super) candidates: Option<CandidatesWord>,
 }
@@ -151,7 +151,8 @@ words! {
     }
     /// Which of several documents counts.
     CandidatesWord {
-        /// None, unless the schema fits one alone.
+        /// None, unless the schema fits one alone and the others are plainly no attempts at the
+        /// same answer.
         #[default]
         Only,
         /// The first.

@@ -5,12 +5,13 @@ use super::candidate::{Candidate, Found};
 use super::settle::{Made, judge_by_policy, make, settle, settle_made};
 use crate::draft::Draft;
 use crate::edit::{Change, Class, Kind};
-use crate::guide::misfits;
+use crate::guide::{is_attempt, misfits};
 use crate::hypothesis::Ended;
 use crate::locate::{Tier, after, before, depth_of, holds_members, start_of_text};
 use crate::outcome::{Ambiguity, Document, Doubtful, Outcome, Refusal};
 use crate::parse::{Doubt, Parser, cost};
 use crate::policy::Several;
+use crate::tape::Node;
 
 /// Readings shown with an ambiguous reply.
 const SHOWN: usize = 4;
@@ -182,13 +183,15 @@ impl Stage<'_, '_> {
     fn several(&self, several: &[&Candidate]) -> Outcome {
         let raw = self.parser.raw;
         let mut documents = Vec::new();
+        let mut twice = Vec::new();
         for candidate in several {
             let Some(first) = candidate.readings.first() else { continue };
             let changes = self.changes(candidate, first, (&[], Kind::OtherCandidate));
             let changes = (changes, self.parser.long.borrow());
-            let made = make(self.mender, raw, (changes.0, &changes.1), least(first));
-            if let Made::Document(document) = made {
-                documents.push((*candidate, document));
+            match make(self.mender, raw, (changes.0, &changes.1), least(first)) {
+                Made::Document(document) => documents.push((*candidate, document)),
+                Made::DuplicateKey(document) => twice.push((*candidate, document)),
+                Made::Refused(_) => {}
             }
         }
         let Some((first, document)) = documents.first() else {
@@ -203,7 +206,8 @@ impl Stage<'_, '_> {
         if is_same {
             return self.one(first, several, Kind::SameRootTwice);
         }
-        if let Some(fitting) = self.fitting(&documents) {
+        let is_all_seen = documents.len() + twice.len() == several.len();
+        if is_all_seen && let Some(fitting) = self.fitting(&documents, &twice) {
             return self.one(fitting, several, Kind::OtherCandidate);
         }
         let chosen = match self.mender.policy.several {
@@ -224,17 +228,33 @@ impl Stage<'_, '_> {
         )
     }
 
-    /// The one document that the schema fits, if it fits one only.
-    fn fitting<'c>(&self, documents: &[(&'c Candidate, Document)]) -> Option<&'c Candidate> {
+    /// The one document that the schema fits, if it fits one only and none of the others is an
+    /// attempt at the same answer: a draft that fits must not win over a correction that does not.
+    fn fitting<'c>(
+        &self,
+        documents: &[(&'c Candidate, Document)],
+        twice: &[(&'c Candidate, Document)],
+    ) -> Option<&'c Candidate> {
         let guide = self.mender.guide?;
         let raw = self.parser.raw;
         let mut fitting = documents.iter().filter(|(_, document)| {
             document.root(raw).is_some_and(|root| misfits(guide, root, document.class) == 0)
         });
-        match (fitting.next(), fitting.next()) {
-            (Some((candidate, _)), None) => Some(candidate),
-            _ => None,
-        }
+        let (Some((chosen, document)), None) = (fitting.next(), fitting.next()) else {
+            return None;
+        };
+        let accepted = document.root(raw)?;
+        let others = documents.iter().chain(twice);
+        let mut others = others.filter(|(candidate, _)| !std::ptr::eq(*candidate, *chosen));
+        let is_rival = |(candidate, other): &(&Candidate, Document)| {
+            let is_later = candidate.site.start > chosen.site.start;
+            // An empty object in front is a placeholder or a draft; behind, it takes the answer
+            // back.
+            other.root(raw).is_none_or(|other| {
+                is_attempt(guide, other, accepted) && (is_later || !is_empty(other))
+            })
+        };
+        (!others.any(is_rival)).then_some(*chosen)
     }
 
     /// All documents as the elements of one array.
@@ -348,6 +368,10 @@ impl Stage<'_, '_> {
         let (braces, brackets) = depth_of(rest);
         holds_members(rest) || depth.0 + braces > 0 || depth.1 + brackets > 0
     }
+}
+
+fn is_empty(node: Node<'_>) -> bool {
+    node.members().next().is_none() && node.items().next().is_none()
 }
 
 fn least(ended: &Ended) -> Class {

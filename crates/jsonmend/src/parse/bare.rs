@@ -194,6 +194,11 @@ impl Parser<'_> {
                 quote_word(&mut reading, Kind::BareNumber, at, end);
                 reading.cost += cost::UNQUOTED;
             }
+            Word::Near(meant) => {
+                self.as_literal(&reading, (end, meant), out);
+                quote_word(&mut reading, Kind::UnquotedValue, at, end);
+                reading.cost += cost::UNQUOTED;
+            }
             Word::Text | Word::Doubtful => {
                 if let Some(number) = spaced_number(word) {
                     let mut joined = reading.clone();
@@ -209,6 +214,24 @@ impl Parser<'_> {
         }
         reading.valued(Last::Bare, end);
         out.push(reading);
+    }
+
+    /// `nul` as the literal it begins: shown beside the text, and never accepted, for the text
+    /// does not have it.
+    fn as_literal(
+        &self,
+        reading: &Reading,
+        (end, meant): (usize, Option<&str>),
+        out: &mut Vec<Reading>,
+    ) {
+        let mut literal = reading.clone();
+        let doubt = if meant.is_some() { Doubt::Always } else { Doubt::Shadow };
+        let strict = self.text(meant.unwrap_or("null"));
+        literal.change(Kind::LiteralCase, reading.at, end, strict);
+        literal.doubted(doubt);
+        literal.cost += cost::UNQUOTED;
+        literal.valued(Last::Bare, end);
+        out.push(literal);
     }
 
     /// `ObjectId("…")`: its argument.

@@ -56,9 +56,25 @@ impl Parser<'_> {
             && number::is_number(self.rest(reading.value_start))
     }
 
+    /// Says whether the last thing in the text is a number or a word: nothing shows its end. A
+    /// literal is whole by itself.
+    fn may_lack_letters(&self, reading: &Reading) -> bool {
+        let word = self.rest(reading.value_start);
+        let is_literal = [&b"true"[..], b"false", b"null", b"none"]
+            .iter()
+            .any(|literal| word.eq_ignore_ascii_case(literal));
+        reading.last == Last::Bare
+            && reading.value_end == self.bytes.len()
+            && !word.ends_with(b")")
+            && !is_literal
+    }
+
     fn end_of_damage(&self, mut reading: Reading, out: &mut Vec<Reading>) {
         if reading.expect != Expect::Next {
             return;
+        }
+        if self.may_lack_letters(&reading) {
+            reading.doubted(Doubt::Always);
         }
         while !reading.frames.is_empty() {
             reading.lose_closer();
@@ -72,7 +88,7 @@ impl Parser<'_> {
     pub(super) fn end_inside(&self, mut reading: Reading, out: &mut Vec<Reading>) {
         let Some(open) = reading.string else { return };
         let half = reading.at;
-        if self.status != Status::Cut && self.ends_with_closers(&reading, out) {
+        if self.ends_with_closers(&reading, out) {
             return;
         }
         let is_key = matches!(reading.expect, Expect::Member | Expect::Key);
@@ -118,6 +134,10 @@ impl Parser<'_> {
                 Some(shorter) => text = shorter.trim_end(),
                 None => return false,
             }
+        }
+        // Under a cut only a curly quote before the closers shows that they are no text.
+        if self.status == Status::Cut && open.quote.curly_end(text) == 0 {
+            return false;
         }
         self.close_at(reading, open.start + text.len(), out);
         // It may have ended at any mark before, too.

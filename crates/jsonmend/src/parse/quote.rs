@@ -51,6 +51,22 @@ impl Quote {
         }
     }
 
+    /// Length of the curly mark at the end of a text that was opened by a straight one, if it is
+    /// likelier the end of the string than text; 0 if not. One with a partner in the text is text.
+    pub(super) fn curly_end(self, text: &str) -> usize {
+        let is_double = |letter: char| matches!(letter, '“'..='‟' | '＂');
+        let is_opening = |letter: char| matches!(letter, '‘' | '‚' | '‛');
+        let Some(last) = text.chars().next_back() else { return 0 };
+        let before = text.get(..text.len() - last.len_utf8()).unwrap_or_default();
+        let is_end = match self {
+            Self::Double => is_double(last) && before.matches(is_double).count() % 2 == 0,
+            // `’` is an apostrophe, too, and so says nothing of pairs.
+            Self::Single => matches!(last, '‘'..='‛') && !before.contains(is_opening),
+            _ => false,
+        };
+        if is_end { last.len_utf8() } else { 0 }
+    }
+
     /// How the change to strict quotes is reported; `None` if there is no change.
     pub(super) const fn kind(self) -> Option<Kind> {
         match self {

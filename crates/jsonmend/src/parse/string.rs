@@ -304,14 +304,20 @@ impl Parser<'_> {
         // The quote goes right behind the text, before the space in front of the mark.
         let text = self.slice(open.start, place).trim_end();
         let place = open.start + text.len();
-        early.take_back(place);
-        early.change(Kind::MissingCloseQuote, place, place, "\"");
-        early.cost += cost::LOST_QUOTE;
+        let curly = open.quote.curly_end(text);
+        early.take_back(place - curly);
+        if curly > 0 {
+            early.change(Kind::SmartQuotes, place - curly, place, "\"");
+            early.cost += cost::UNQUOTED;
+        } else {
+            early.change(Kind::MissingCloseQuote, place, place, "\"");
+            early.cost += cost::LOST_QUOTE;
+        }
         // A text without a letter is no evidence, and a second lost quote is none of an accident.
-        if !text.contains(char::is_alphanumeric) || early.lost_quote {
+        if !text.contains(char::is_alphanumeric) || (early.lost_quote && curly == 0) {
             early.doubted(Doubt::Always);
         }
-        early.lost_quote = true;
+        early.lost_quote |= curly == 0;
         let is_key = matches!(early.expect, Expect::Member | Expect::Key);
         if is_key && text.contains(['\n', '"', '\'']) {
             early.doubted(Doubt::Always);
@@ -327,7 +333,7 @@ impl Parser<'_> {
         // a quote has lost something else.
         let is_within = self.byte(mark) == Some(b',') && self.opens_oddly(self.peek(mark + 1));
         // So has one that closes what it did not open.
-        if is_within || text.ends_with(['"', '\'']) || closers_in(text) > 0 {
+        if is_within || text.ends_with(['"', '\'', '’']) && curly == 0 || closers_in(text) > 0 {
             early.doubted(Doubt::Always);
         }
         early.string_read(place);

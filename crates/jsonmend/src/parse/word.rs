@@ -15,6 +15,9 @@ pub(super) enum Word {
     Form(String),
     /// `NaN`, an infinity or `undefined`: JSON has no value for it.
     Nan,
+    /// Half a literal or one with a slip: text, or the strict literal. `None` if JSON has no value
+    /// for what was meant.
+    Near(Option<&'static str>),
     /// A number, or text that looks like one.
     Doubtful,
     Text,
@@ -80,7 +83,63 @@ pub(super) fn classify(word: &str) -> Word {
     if is_rest || is_glued(word) || looks_like_number(word) {
         return Word::Doubtful;
     }
+    if let Some(meant) = near(word) {
+        return Word::Near(meant);
+    }
     if is_text(word) { Word::Text } else { Word::Nothing }
+}
+
+/// Literals in lower case, and what each is in JSON.
+const MEANT: [(&str, Option<&str>); 6] = [
+    ("true", Some("true")),
+    ("false", Some("false")),
+    ("null", Some("null")),
+    ("none", Some("null")),
+    ("undefined", None),
+    ("nan", None),
+];
+
+/// Words of their own that are one letter away from a literal.
+const WORDS: [&str; 12] =
+    ["no", "one", "tree", "trie", "rue", "nine", "node", "nope", "nose", "note", "noun", "noon"];
+
+/// The literal that a word begins, or is with one letter wrong.
+fn near(word: &str) -> Option<Option<&'static str>> {
+    if word.is_empty() || word.len() > "undefined".len() + 1 {
+        return None;
+    }
+    let lower = word.to_ascii_lowercase();
+    if WORDS.contains(&lower.as_str()) {
+        return None;
+    }
+    let begins = MEANT.iter().find(|(literal, _)| literal.starts_with(&lower));
+    // Three letters are too few to see a slip: `can` is not `nan`.
+    let slips = || {
+        MEANT
+            .iter()
+            .find(|(literal, _)| literal.len() > 3 && is_slip(lower.as_bytes(), literal.as_bytes()))
+    };
+    begins.or_else(slips).map(|(_, meant)| *meant)
+}
+
+/// Says whether a word is a literal with one letter missing, too many or replaced, or two swapped.
+/// A first letter is not replaced: `done` is not `none`.
+fn is_slip(word: &[u8], literal: &[u8]) -> bool {
+    let same = word.iter().zip(literal).take_while(|(one, two)| one == two).count();
+    let (Some(word), Some(literal)) = (word.get(same..), literal.get(same..)) else {
+        return false;
+    };
+    match (word, literal) {
+        ([one, two, rest @ ..], [first, second, tail @ ..])
+            if one == second && two == first && rest == tail =>
+        {
+            true
+        }
+        ([_, rest @ ..], [_, tail @ ..]) if rest == tail && same > 0 => true,
+        ([_, rest @ ..], literal) if rest == literal => true,
+        (word, [_, tail @ ..]) => word == tail,
+        _ => false,
+    }
 }
 
 /// `.5`, `5.`, `+5` and `1_000` as strict numbers.
@@ -182,7 +241,7 @@ mod tests {
 
     #[test]
     fn words_are_told_apart() {
-        use Word::{Doubtful, Literal, Nan, Nothing, Scalar, Text};
+        use Word::{Doubtful, Literal, Nan, Near, Nothing, Scalar, Text};
         for (word, what) in [
             ("true", Scalar),
             ("-1.5e3", Scalar),
@@ -203,6 +262,16 @@ mod tests {
             ("2024-01-15", Text),
             ("10.0.0.1", Text),
             ("0.0.1", Text),
+            ("nul", Near(Some("null"))),
+            ("none", Near(Some("null"))),
+            ("Flase", Near(Some("false"))),
+            ("truee", Near(Some("true"))),
+            ("trje", Near(Some("true"))),
+            ("undef", Near(None)),
+            ("no", Text),
+            ("done", Text),
+            ("can", Text),
+            ("nothing", Text),
             ("3px", Text),
             ("yes", Text),
             ("it's fine", Text),

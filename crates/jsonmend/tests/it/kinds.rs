@@ -1,11 +1,13 @@
 //! Every kind of repair on at least five texts of its own, with what must come of each.
 //!
 //! `kinds.jsonl` has a line for each: the kind it is about, how the reply ended, the text, and the
-//! value or `refuse`. Its texts are none of the shared cases.
+//! value or `refuse`; where it matters, also a schema, and all readings of an ambiguous text. Its
+//! texts are none of the shared cases.
 
 use std::collections::BTreeMap;
 
-use jsonmend::{Kind, Mender, Policy, Status};
+use crate::schema::Schema;
+use jsonmend::{Kind, Mender, Outcome, Policy, Status};
 use serde_json::Value;
 
 #[test]
@@ -21,7 +23,26 @@ fn every_kind_is_mended_or_refused_as_its_cases_say() {
             "cut" => Status::Cut,
             _ => Status::Unknown,
         };
-        let outcome = Mender::new(Policy::standard()).mend(raw, status);
+        let schema = case.get("schema").map(Schema::new);
+        let mender = match &schema {
+            Some(schema) => Mender::guided(Policy::standard(), schema),
+            None => Mender::new(Policy::standard()),
+        };
+        let outcome = mender.mend(raw, status);
+        let readings = match &outcome {
+            Outcome::Ambiguous(ambiguity) => {
+                let readings = ambiguity.readings.iter();
+                Value::from_iter(readings.map(|reading| reading.root(raw).unwrap().to_value()))
+            }
+            _ => Value::Null,
+        };
+        if case.get("readings").is_some_and(|wanted| *wanted != readings) {
+            wrong.push(format!(
+                "{kind}: {raw:?}\n    gave {} with {readings}\n    not  {}",
+                outcome.name(),
+                case["readings"]
+            ));
+        }
         let value = outcome.document().map(|document| document.root(raw).unwrap().to_value());
         let wanted = Some(&case["want"]).filter(|wanted| **wanted != "refuse");
         let count = counts.entry(kind.to_owned()).or_default();
