@@ -56,7 +56,8 @@ fn the_exit_code_says_what_came_of_the_reply() {
         (&[], "```json\n{\"a\": 1,}\n```", 0),
         (&[], "{\"a\": 1", 2),
         (&["--cut"], "{\"a\": 1", 2),
-        (&["--status", "stopped"], "{\"a\": [1, 2", 0),
+        (&["--status", "stopped"], "{\"a\": [1, 2\n", 0),
+        (&["--status", "stopped"], "{\"a\": [1, 2", 3),
         (&["--policy", "strict"], "{\"a\": \"x", 4),
         (&[], "{\"a\": 1, \"a\": 2}", 3),
         (&["--policy", "lenient"], "{\"a\": 1, \"a\": 2}", 0),
@@ -150,8 +151,8 @@ fn a_schema_decides_between_readings_and_supplies_nothing() {
             r#"{"sku": "A", "routes": ["north", "sou"th", "east"]}"#,
             r#"{"sku": "A", "routes": ["north", "sou\"th", "east"]}"#,
         ),
-        // Two documents: only one has the keys.
-        (r#"Draft: {"sku": "A", "count": "two"} Final: {"sku": "A"}"#, r#"{"sku": "A"}"#),
+        // Two documents: only one has the keys, and the other has none of them.
+        (r#"Tool: {"name": "look", "id": 2} Final: {"sku": "A"}"#, r#"{"sku": "A"}"#),
     ] {
         assert_eq!(mend(&[], input.as_bytes()).0, 3, "{input} is ambiguous by itself");
         let (code, out, err) = mend(&["--schema", &schema.0], input.as_bytes());
@@ -162,6 +163,9 @@ fn a_schema_decides_between_readings_and_supplies_nothing() {
     let both = r#"{"sku": "A", "count": 1} {"sku": "B", "count": 2}"#;
     assert_eq!(mend(&["--schema", &schema.0], both.as_bytes()).0, 3);
     assert_eq!(mend(&["--schema", &schema.0], br#"{"sku": "A", "count": 007}"#).0, 3);
+    // A draft that fits does not win over a correction that does not.
+    let draft = r#"Draft: {"sku": "A"} Final: {"sku": "A", "count": "two"}"#;
+    assert_eq!(mend(&["--schema", &schema.0], draft.as_bytes()).0, 3);
     let (code, out, _) = mend(&["--schema", &schema.0], br#"{"count": 7,}"#);
     assert_eq!((code, out.as_str()), (4, ""), "a key that is missing is not put in");
 }

@@ -1,8 +1,10 @@
 //! What came of a reply: a value with its edits, several readings, or a refusal with its reason.
 
 use std::fmt;
+use std::ops::Range;
 
-use crate::edit::{Change, Class, Edit, Kind, KindSet, report};
+use crate::edit::{Change, Class, Edit, Kind, KindSet, line_and_column, report, whereabouts};
+use crate::halt::Halt;
 use crate::tape::{Node, Tape};
 
 /// What came of a reply.
@@ -87,6 +89,13 @@ impl Document {
         report(raw, (&self.changes, &self.long), &self.tape, self.text(raw))
     }
 
+    /// The place of an offset of the raw reply.
+    pub(crate) fn spot(&self, raw: &str, at: usize) -> Spot {
+        let seen = (&self.tape, self.text(raw));
+        let (line, column, path) = whereabouts(raw, &self.changes, seen, at);
+        Spot { span: at..at, line, column, path }
+    }
+
     /// The worst class of any edit.
     pub fn class(&self) -> Class {
         self.class
@@ -111,9 +120,35 @@ impl fmt::Debug for Document {
 pub struct Ambiguity {
     /// What is in doubt.
     pub reason: Doubtful,
-    /// The likely documents, the likeliest first; at most four. May be empty, when the text holds
-    /// no value for something.
+    /// The likely documents, the likeliest first; at most four. May be one or none, when the text
+    /// holds no value for something. Of a key given more than twice there are the readings with
+    /// its first and its last value.
     pub readings: Vec<Document>,
+    /// How many more there are: documents, or values of the same key.
+    pub more: usize,
+    /// Where the doubt is, if it is at one place.
+    pub spot: Option<Spot>,
+}
+
+/// A place in the reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spot {
+    /// Bytes of the raw reply; empty for a place between two of them.
+    pub span: Range<usize>,
+    /// Line of the span's start, from 1.
+    pub line: usize,
+    /// Column of the span's start in characters, from 1.
+    pub column: usize,
+    /// JSON Pointer to the value there, in the first reading; empty for the root.
+    pub path: String,
+}
+
+impl Spot {
+    /// A place in no document.
+    pub(crate) fn bare(raw: &str, at: usize) -> Self {
+        let (line, column) = line_and_column(raw, at);
+        Self { span: at..at, line, column, path: String::new() }
+    }
 }
 
 /// What is in doubt.
@@ -153,8 +188,8 @@ pub enum Refusal {
     Empty,
     /// The reply is not UTF-8; the offset of the first bad byte.
     NotUtf8(usize),
-    /// Nothing in the reply can be read as a document. The offset is where reading went furthest.
-    NoDocument(usize),
+    /// Nothing in the reply can be read as a document; where reading went furthest.
+    NoDocument(Box<Halt>),
     /// Containers are nested deeper than the limit.
     TooDeep,
     /// The reply is longer than the limit.
@@ -191,9 +226,7 @@ impl fmt::Display for Refusal {
         match self {
             Self::Empty => out.write_str("the reply is blank"),
             Self::NotUtf8(at) => write!(out, "the reply is not UTF-8 at byte {at}"),
-            Self::NoDocument(at) => {
-                write!(out, "no JSON document can be read; reading ended at byte {at}")
-            }
+            Self::NoDocument(halt) => write!(out, "no JSON document can be read: {halt}"),
             Self::TooDeep => out.write_str("the document is nested deeper than the limit"),
             Self::TooLarge => out.write_str("the reply is longer than the limit"),
             Self::TooManyEdits => out.write_str("the document needs more edits than the limit"),

@@ -9,6 +9,6 @@ mod splice;
 
 pub use kind::{Class, Kind, KindSet};
 pub use place::Edit;
-pub(crate) use place::report;
+pub(crate) use place::{line_and_column, report, whereabouts};
 pub use splice::apply;
 pub(crate) use splice::{Change, Long, Text, spliced, spliced_into};

@@ -58,6 +58,24 @@ pub(crate) fn report(
         .collect()
 }
 
+/// Line and column of an offset of the raw text, and the path of the value there.
+pub(crate) fn whereabouts(
+    raw: &str,
+    changes: &[Change],
+    (tape, mended): (&Tape, &str),
+    at: usize,
+) -> (usize, usize, String) {
+    let (line, column) = line_and_column(raw, at);
+    let before = changes.iter().take_while(|change| change.end() <= at);
+    let shift: isize = before.map(|change| change.growth()).sum();
+    (line, column, Paths::new(tape, mended).at(at.saturating_add_signed(shift)))
+}
+
+/// Line and column of an offset, from 1; columns count characters.
+pub(crate) fn line_and_column(raw: &str, at: usize) -> (usize, usize) {
+    Lines { raw, at: 0, line: 1, column: 1 }.place(at)
+}
+
 struct Lines<'r> {
     raw: &'r str,
     at: usize,

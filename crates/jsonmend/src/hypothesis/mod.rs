@@ -14,7 +14,7 @@ mod trail;
 
 use crate::draft::Draft;
 use crate::edit::{Change, Kind};
-use crate::parse::{Doubt, Parser, Reading, Rival, cost};
+use crate::parse::{Doubt, Parser, Reading, Rival, Stuck, cost};
 use trail::Trail;
 
 /// Readings alive at the same time.
@@ -30,6 +30,8 @@ pub(crate) struct Ended {
     pub(crate) changes: Vec<Change>,
     pub(crate) cost: u32,
     pub(crate) doubt: Doubt,
+    /// Where it was first doubted.
+    pub(crate) doubt_at: usize,
     /// Where the document ends in the text.
     pub(crate) end: usize,
     pub(crate) cut: bool,
@@ -40,6 +42,10 @@ pub(crate) struct Ended {
 pub(crate) struct Explored {
     /// The cheapest first, then all within the margin of it. Empty if none came to an end.
     pub(crate) readings: Vec<Ended>,
+    /// The next one, if the only one above is doubted: to be shown beside it.
+    pub(crate) beyond: Option<Ended>,
+    /// The furthest place where a reading could not go on.
+    pub(crate) stuck: Option<Stuck>,
     /// How far the text was read.
     pub(crate) reached: usize,
     /// Whether a likely reading was given up for want of room.
@@ -133,8 +139,8 @@ impl Search {
 
     pub(crate) fn finish(self) -> Explored {
         if self.too_many {
-            let reached = self.beam.reached;
-            return Explored { too_many: true, reached, ..Explored::default() };
+            let (reached, stuck) = (self.beam.reached, self.beam.stuck);
+            return Explored { too_many: true, reached, stuck, ..Explored::default() };
         }
         self.beam.finish(self.draft)
     }
@@ -146,6 +152,7 @@ struct Beam {
     done: Vec<Reading>,
     trail: Trail,
     reached: usize,
+    stuck: Option<Stuck>,
     crowded: bool,
 }
 
@@ -169,7 +176,11 @@ impl Beam {
         let is_alone = self.is_empty();
         let before = std::mem::take(&mut reading.changes);
         let tail = reading.tail;
+        let stuck = Stuck::of(&reading);
         parser.step(reading, next);
+        if next.is_empty() && self.stuck.is_none_or(|other| stuck.is_beyond(&other)) {
+            self.stuck = Some(stuck);
+        }
         if let ([only], true) = (next.as_mut_slice(), is_alone)
             && only.undo.is_none()
         {
@@ -248,11 +259,17 @@ impl Beam {
         self.done.sort_by_key(|reading| (reading.cost, reading.doubt));
         let best = self.done.first().map_or(0, |reading| reading.cost);
         let mut readings = Vec::new();
+        let mut beyond = None;
         for mut reading in std::mem::take(&mut self.done) {
             if draft.is_ahead_of(&reading) {
                 draft.drop();
             }
             if reading.cost > best + cost::MARGIN || readings.len() > MAX_RIVALS {
+                if let [Ended { doubt: Doubt::Always, .. }] = readings.as_slice() {
+                    let mut changes = self.trail.back(reading.tail, &[]);
+                    changes.append(&mut reading.changes);
+                    beyond = ended(&reading, changes, reading.doubt);
+                }
                 break;
             }
             let own = std::mem::take(&mut reading.changes);
@@ -277,8 +294,8 @@ impl Beam {
         }
         readings.sort_by_key(|ended| (ended.cost, ended.doubt));
         let draft = (readings.len() == 1 && draft.is_sound()).then_some(draft);
-        let (reached, crowded) = (self.reached, self.crowded);
-        Explored { readings, reached, crowded, too_many: false, draft }
+        let (reached, stuck, crowded) = (self.reached, self.stuck, self.crowded);
+        Explored { readings, beyond, stuck, reached, crowded, too_many: false, draft }
     }
 }
 
@@ -299,5 +316,6 @@ fn ended(reading: &Reading, mut changes: Vec<Change>, doubt: Doubt) -> Option<En
         changes.sort_by_key(|change| (change.start(), change.end()));
         is_in_order(&changes).then_some(())?;
     }
-    Some(Ended { changes, cost: reading.cost, doubt, end: reading.at, cut: reading.cut })
+    let (doubt_at, end) = (reading.doubt_at, reading.at);
+    Some(Ended { changes, cost: reading.cost, doubt, doubt_at, end, cut: reading.cut })
 }

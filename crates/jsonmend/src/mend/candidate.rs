@@ -6,7 +6,7 @@ use crate::edit::{Change, Kind};
 use crate::hypothesis::{Ended, Explored, explore};
 use crate::lex::space;
 use crate::locate::{Fence, Scout, Site, Tier, before, start_of_text};
-use crate::parse::{Doubt, Expect, Parser, Reading, Shape, cost, notation};
+use crate::parse::{Doubt, Expect, Parser, Reading, Shape, Stuck, cost, notation};
 use crate::tape::build::{Builder, Reach, Step};
 
 /// A document and where it was found.
@@ -15,6 +15,8 @@ pub(super) struct Candidate {
     pub(super) site: Site,
     /// The cheapest reading, then those within the margin.
     pub(super) readings: Vec<Ended>,
+    /// A dearer one, to be shown beside the only one that is doubted.
+    pub(super) beyond: Option<Ended>,
     pub(super) crowded: bool,
     /// Text and tape of the only reading, if they were made on the way.
     pub(super) draft: Option<Draft>,
@@ -36,6 +38,8 @@ pub(super) struct Found {
     pub(super) broken: Option<Tier>,
     /// How far reading went at most.
     pub(super) reached: usize,
+    /// Where it could not go on.
+    pub(super) stuck: Option<Stuck>,
     pub(super) too_many: bool,
     /// Whether there were more places than the limit.
     pub(super) crowd: bool,
@@ -58,6 +62,11 @@ pub(super) fn gather(
         let explored = read(mender, parser, (&site, &found.thought), broken);
         found.reached = found.reached.max(explored.reached);
         found.too_many |= explored.too_many;
+        if let Some(stuck) = explored.stuck
+            && found.stuck.is_none_or(|other| stuck.is_beyond(&other))
+        {
+            found.stuck = Some(stuck);
+        }
         let start = site.start;
         // Placeholders in prose are many and cost little.
         let counts = parser.is_like_document(start) || !explored.readings.is_empty();
@@ -74,8 +83,8 @@ pub(super) fn gather(
             continue;
         };
         scout.skip_to(first.end);
-        let Explored { readings, crowded, draft, .. } = explored;
-        found.candidates.push(Candidate { site, readings, crowded, draft });
+        let Explored { readings, beyond, crowded, draft, .. } = explored;
+        found.candidates.push(Candidate { site, readings, beyond, crowded, draft });
     }
     if found.candidates.is_empty() && found.broken.is_none() {
         found.candidates.extend(scalar(parser));
@@ -135,7 +144,8 @@ fn resumed(parser: &Parser<'_>, mut builder: Builder) -> Option<(Reading, Draft)
 }
 
 fn plain(end: usize) -> Ended {
-    Ended { changes: Vec::new(), cost: 0, doubt: Doubt::None, end, cut: false }
+    let doubt_at = end;
+    Ended { changes: Vec::new(), cost: 0, doubt: Doubt::None, doubt_at, end, cut: false }
 }
 
 /// `"a": 1}`: the text begins with a key.
@@ -158,8 +168,8 @@ fn without_opener(parser: &Parser<'_>) -> Option<Found> {
         return None;
     }
     let site = Site { start, tier: Tier::Bare, fence: None };
-    let Explored { readings, crowded, reached, too_many, draft } = explored;
-    let candidates = vec![Candidate { site, readings, crowded, draft }];
+    let Explored { readings, beyond, crowded, reached, too_many, draft, .. } = explored;
+    let candidates = vec![Candidate { site, readings, beyond, crowded, draft }];
     Some(Found { candidates, reached, too_many, ..Found::default() })
 }
 
@@ -190,5 +200,5 @@ fn scalar(parser: &Parser<'_>) -> Option<Candidate> {
         }
         ended
     };
-    Some(Candidate { site, readings: vec![ended], crowded: false, draft: None })
+    Some(Candidate { site, readings: vec![ended], beyond: None, crowded: false, draft: None })
 }

@@ -2,19 +2,18 @@
 
 use super::Mender;
 use super::candidate::{Candidate, Found};
+use super::doubt::{add, ambiguous, parting_at};
 use super::settle::{Made, judge_by_policy, make, settle, settle_made};
 use crate::draft::Draft;
 use crate::edit::{Change, Class, Kind};
 use crate::guide::{is_attempt, misfits};
+use crate::halt::Halt;
 use crate::hypothesis::Ended;
 use crate::locate::{Tier, after, before, depth_of, holds_members, start_of_text};
-use crate::outcome::{Ambiguity, Document, Doubtful, Outcome, Refusal};
+use crate::outcome::{Document, Doubtful, Outcome, Refusal};
 use crate::parse::{Doubt, Parser, cost};
 use crate::policy::Several;
 use crate::tape::Node;
-
-/// Readings shown with an ambiguous reply.
-const SHOWN: usize = 4;
 
 pub(super) fn choose(mender: &Mender<'_>, parser: &Parser<'_>, mut found: Found) -> Outcome {
     let Some(tier) = found.candidates.iter().map(|candidate| candidate.site.tier).max() else {
@@ -24,7 +23,8 @@ pub(super) fn choose(mender: &Mender<'_>, parser: &Parser<'_>, mut found: Found)
         return Outcome::Rejected(Refusal::TooManyCandidates);
     }
     if found.broken.is_some_and(|broken| broken >= tier) {
-        return ambiguous(Doubtful::Candidates, Vec::new());
+        let at = found.stuck.as_ref().map(|stuck| stuck.at);
+        return ambiguous(parser.raw, Doubtful::Candidates, Vec::new(), at);
     }
     // A reply that begins with a document means it, whatever fences come behind.
     let first = start_of_text(parser.raw);
@@ -59,12 +59,11 @@ fn nothing(parser: &Parser<'_>, found: &Found) -> Refusal {
     if found.crowd {
         return Refusal::TooManyCandidates;
     }
-    Refusal::NoDocument(found.reached)
-}
-
-fn ambiguous(reason: Doubtful, mut readings: Vec<Document>) -> Outcome {
-    readings.truncate(SHOWN);
-    Outcome::Ambiguous(Ambiguity { reason, readings })
+    let halt = match &found.stuck {
+        Some(stuck) => parser.halt(stuck),
+        None => Halt::at(parser.raw, start_of_text(parser.raw)),
+    };
+    Refusal::NoDocument(Box::new(halt))
 }
 
 struct Stage<'s, 'r> {
@@ -77,11 +76,11 @@ impl Stage<'_, '_> {
     /// One document, read in one way.
     fn alone(&self, candidate: &Candidate, own: Vec<Change>, draft: Option<Draft>) -> Outcome {
         let Some(ended) = candidate.readings.first() else {
-            return Outcome::Rejected(Refusal::NoDocument(candidate.site.start));
+            return self.nothing_at(candidate);
         };
         let changes = self.around(candidate, ended, own);
         if self.has_strange_rest(&changes, candidate) {
-            return ambiguous(Doubtful::Rest, Vec::new());
+            return ambiguous(self.parser.raw, Doubtful::Rest, Vec::new(), Some(candidate.end()));
         }
         let raw = self.parser.raw;
         let long = self.parser.long.borrow();
@@ -92,25 +91,47 @@ impl Stage<'_, '_> {
         };
         match (outcome.document(), ended.doubt, candidate.crowded) {
             (None, ..) | (_, Doubt::None, false) => outcome,
-            (Some(document), ..) => ambiguous(Doubtful::Value, vec![document.clone()]),
+            (Some(document), ..) => self.doubted(candidate, ended, document),
+        }
+    }
+
+    fn nothing_at(&self, candidate: &Candidate) -> Outcome {
+        let halt = Halt::at(self.parser.raw, candidate.site.start);
+        Outcome::Rejected(Refusal::NoDocument(Box::new(halt)))
+    }
+
+    /// One reading and a doubt: it is shown with the next one, if there is another value.
+    fn doubted(&self, candidate: &Candidate, ended: &Ended, document: &Document) -> Outcome {
+        let mut shown = vec![document.clone()];
+        self.add_beyond(candidate, &mut shown);
+        ambiguous(self.parser.raw, Doubtful::Value, shown, Some(ended.doubt_at))
+    }
+
+    fn add_beyond(&self, candidate: &Candidate, shown: &mut Vec<Document>) {
+        let Some(beyond) = candidate.beyond.as_ref().filter(|_| shown.len() == 1) else { return };
+        let raw = self.parser.raw;
+        let changes = self.around(candidate, beyond, beyond.changes.clone());
+        let long = self.parser.long.borrow();
+        if let Made::Document(other) = make(self.mender, raw, (changes, &long), least(beyond)) {
+            add(shown, other, raw);
         }
     }
 
     /// One document, read in one or several ways.
     fn one(&self, candidate: &Candidate, others: &[&Candidate], left: Kind) -> Outcome {
         let Some(first) = candidate.readings.first() else {
-            return Outcome::Rejected(Refusal::NoDocument(candidate.site.start));
+            return self.nothing_at(candidate);
         };
         let changes = self.changes(candidate, first, (others, left));
         if self.has_strange_rest(&changes, candidate) {
-            return ambiguous(Doubtful::Rest, Vec::new());
+            return ambiguous(self.parser.raw, Doubtful::Rest, Vec::new(), Some(candidate.end()));
         }
         if candidate.readings.len() == 1 && self.mender.guide.is_none() {
             let long = self.parser.long.borrow();
             let outcome = settle(self.mender, self.parser.raw, (changes, &long), least(first));
             return match (outcome.document(), first.doubt, candidate.crowded) {
                 (None, ..) | (_, Doubt::None, false) => outcome,
-                (Some(document), ..) => ambiguous(Doubtful::Value, vec![document.clone()]),
+                (Some(document), ..) => self.doubted(candidate, first, document),
             };
         }
         self.among_readings(candidate, (others, left))
@@ -124,14 +145,12 @@ impl Stage<'_, '_> {
             let changes = self.changes(candidate, ended, others);
             match make(self.mender, raw, (changes, &self.parser.long.borrow()), least(ended)) {
                 Made::Document(document) => made.push((document, ended)),
-                Made::DuplicateKey(document) if made.is_empty() => {
-                    return ambiguous(Doubtful::DuplicateKey, vec![document]);
-                }
+                Made::DuplicateKey(twice) if made.is_empty() => return twice.outcome(),
                 Made::Refused(refusal) if made.is_empty() => {
                     return Outcome::Rejected(refusal);
                 }
                 // A laxer policy would make a document of it.
-                Made::DuplicateKey(document) => twice.push(document),
+                Made::DuplicateKey(rival) => twice.extend(rival.readings),
                 // A rival that is no document is no rival.
                 Made::Refused(_) => {}
             }
@@ -150,7 +169,7 @@ impl Stage<'_, '_> {
             made.retain(|(_, ended)| ended.cost < cheapest + cost::MARGIN);
         }
         let Some((winner, ended)) = made.first() else {
-            return Outcome::Rejected(Refusal::NoDocument(candidate.site.start));
+            return self.nothing_at(candidate);
         };
         let is_other = |document: &Document| match (winner.root(raw), document.root(raw)) {
             (Some(one), Some(two)) => !one.same(two),
@@ -168,15 +187,19 @@ impl Stage<'_, '_> {
         };
         let mut shown: Vec<Document> = Vec::new();
         for (document, ended) in &made {
-            let is_new = shown.iter().all(|other| match (other.root(raw), document.root(raw)) {
-                (Some(one), Some(two)) => !one.same(two),
-                _ => false,
-            });
-            if ended.doubt != Doubt::Shadow && is_new {
-                shown.push(document.clone());
+            if ended.doubt != Doubt::Shadow {
+                add(&mut shown, document.clone(), raw);
             }
         }
-        ambiguous(reason, shown)
+        let at = match made.as_slice() {
+            [(one, _), (two, _), ..] => parting_at(raw, one, two),
+            _ => Some(ended.doubt_at),
+        };
+        for document in twice {
+            add(&mut shown, document, raw);
+        }
+        self.add_beyond(candidate, &mut shown);
+        ambiguous(raw, reason, shown, at)
     }
 
     /// Several documents that speak for themselves equally.
@@ -184,18 +207,23 @@ impl Stage<'_, '_> {
         let raw = self.parser.raw;
         let mut documents = Vec::new();
         let mut twice = Vec::new();
+        let mut doubled = 0;
         for candidate in several {
             let Some(first) = candidate.readings.first() else { continue };
             let changes = self.changes(candidate, first, (&[], Kind::OtherCandidate));
             let changes = (changes, self.parser.long.borrow());
             match make(self.mender, raw, (changes.0, &changes.1), least(first)) {
                 Made::Document(document) => documents.push((*candidate, document)),
-                Made::DuplicateKey(document) => twice.push((*candidate, document)),
+                Made::DuplicateKey(rival) => {
+                    twice.extend(rival.readings.into_iter().map(|reading| (*candidate, reading)));
+                    doubled += 1;
+                }
                 Made::Refused(_) => {}
             }
         }
         let Some((first, document)) = documents.first() else {
-            return ambiguous(Doubtful::Candidates, Vec::new());
+            let at = several.first().map(|candidate| candidate.site.start);
+            return ambiguous(raw, Doubtful::Candidates, Vec::new(), at);
         };
         let root = document.root(raw);
         let is_same = documents.len() == several.len()
@@ -206,7 +234,7 @@ impl Stage<'_, '_> {
         if is_same {
             return self.one(first, several, Kind::SameRootTwice);
         }
-        let is_all_seen = documents.len() + twice.len() == several.len();
+        let is_all_seen = documents.len() + doubled == several.len();
         if is_all_seen && let Some(fitting) = self.fitting(&documents, &twice) {
             return self.one(fitting, several, Kind::OtherCandidate);
         }
@@ -222,10 +250,13 @@ impl Stage<'_, '_> {
         if let Some(candidate) = chosen {
             return self.one(candidate, several, Kind::OtherCandidate);
         }
-        ambiguous(
-            Doubtful::Candidates,
-            documents.into_iter().map(|(_, document)| document).collect(),
-        )
+        let mut readings = Vec::new();
+        documents.sort_by_key(|(candidate, _)| candidate.site.start);
+        for (_, document) in documents.into_iter().chain(twice) {
+            add(&mut readings, document, raw);
+        }
+        let second = several.get(1).map(|candidate| candidate.site.start);
+        ambiguous(raw, Doubtful::Candidates, readings, second)
     }
 
     /// The one document that the schema fits, if it fits one only and none of the others is an
@@ -266,7 +297,7 @@ impl Stage<'_, '_> {
         for (number, candidate) in several.iter().enumerate() {
             let Some(ended) = candidate.readings.first() else { continue };
             if ended.doubt != Doubt::None || candidate.readings.len() > 1 || ended.cut {
-                return ambiguous(Doubtful::Readings, Vec::new());
+                return ambiguous(raw, Doubtful::Readings, Vec::new(), Some(ended.doubt_at));
             }
             let start = candidate.site.start;
             if number == 0 {

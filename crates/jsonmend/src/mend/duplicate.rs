@@ -12,8 +12,8 @@ pub(super) enum Verdict {
     Unique,
     /// Leave these members out; in offsets of the text the builder read.
     Drop(Vec<Change>),
-    /// The policy does not say which counts.
-    Doubtful,
+    /// The policy does not say which counts; values of a key beside its first and its last.
+    Doubtful(usize),
 }
 
 pub(super) fn judge(builder: &Builder, text: &str, policy: DupKeys) -> Verdict {
@@ -35,14 +35,16 @@ pub(super) fn judge(builder: &Builder, text: &str, policy: DupKeys) -> Verdict {
         });
         let (Some(first), Some(last)) = (keys.first(), keys.last()) else { continue };
         let (kept, kind) = match (is_same, policy) {
-            (_, DupKeys::Reject) | (false, DupKeys::SameOnly) => return Verdict::Doubtful,
+            (_, DupKeys::Reject) | (false, DupKeys::SameOnly) => {
+                return Verdict::Doubtful(others(&values));
+            }
             (true, _) => (*first, Kind::DupSame),
             (false, DupKeys::First) => (*first, Kind::DupKey),
             (false, DupKeys::Last) => (*last, Kind::DupKey),
         };
         for key in keys.iter().filter(|key| **key != kept) {
             let Some((start, end)) = member(words, text, *key, *key != *first) else {
-                return Verdict::Doubtful;
+                return Verdict::Doubtful(0);
             };
             drops.push(Change::new(kind, start..end, ""));
         }
@@ -57,6 +59,12 @@ pub(super) fn judge(builder: &Builder, text: &str, policy: DupKeys) -> Verdict {
         is_outer
     });
     Verdict::Drop(drops)
+}
+
+/// Values that are neither the first nor the last.
+fn others(values: &[Node<'_>]) -> usize {
+    let (Some(first), Some(last)) = (values.first(), values.last()) else { return 0 };
+    values.iter().filter(|value| !value.same(*first) && !value.same(*last)).count()
 }
 
 /// The span of a member with the comma before it, or with the one behind it.

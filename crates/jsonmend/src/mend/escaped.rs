@@ -68,6 +68,7 @@ pub(super) fn read(mender: &Mender<'_>, parser: &Parser<'_>, start: usize) -> Op
         changes,
         cost: 0,
         doubt: Doubt::None,
+        doubt_at: start,
         end: at,
         cut: false,
     })

@@ -5,6 +5,7 @@
 
 mod candidate;
 mod choose;
+mod doubt;
 mod duplicate;
 mod escaped;
 mod settle;

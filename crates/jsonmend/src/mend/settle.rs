@@ -1,9 +1,11 @@
 //! Makes a document of a reading: splices the text, parses it strictly and asks the policy.
 
 use super::Mender;
+use super::doubt::Twice;
 use super::duplicate::{Verdict, judge};
 use crate::edit::{Change, Class, KindSet, spliced};
-use crate::outcome::{Ambiguity, Document, Doubtful, Outcome, Refusal};
+use crate::halt::Halt;
+use crate::outcome::{Document, Outcome, Refusal};
 use crate::tape::Node;
 use crate::tape::build::{Builder, Reach, Step};
 
@@ -11,7 +13,7 @@ use crate::tape::build::{Builder, Reach, Step};
 #[derive(Debug)]
 pub(super) enum Made {
     Document(Document),
-    DuplicateKey(Document),
+    DuplicateKey(Twice),
     Refused(Refusal),
 }
 
@@ -24,10 +26,7 @@ pub(super) fn settle(
 ) -> Outcome {
     match make(mender, raw, changes, least) {
         Made::Document(document) => judge_by_policy(mender, document),
-        Made::DuplicateKey(document) => Outcome::Ambiguous(Ambiguity {
-            reason: Doubtful::DuplicateKey,
-            readings: vec![document],
-        }),
+        Made::DuplicateKey(twice) => twice.outcome(),
         Made::Refused(refusal) => Outcome::Rejected(refusal),
     }
 }
@@ -86,7 +85,7 @@ pub(super) fn make(
             Step::TooDeep(_) => return Made::Refused(Refusal::TooDeep),
             Step::More | Step::Broken(_) => {
                 let at = changes.first().map_or(0, |change| change.start());
-                return Made::Refused(Refusal::NoDocument(at));
+                return Made::Refused(Refusal::NoDocument(Box::new(Halt::at(raw, at))));
             }
         }
         let verdict = judge(&builder, text.as_deref().unwrap_or(raw), mender.policy.dup_keys);
@@ -111,7 +110,11 @@ pub(super) fn make(
                     changes,
                 });
             }
-            Verdict::Doubtful => return Made::DuplicateKey(document(builder.into_tape())),
+            Verdict::Doubtful(more) => {
+                let whole = document(builder.into_tape());
+                let parts = (changes.as_slice(), long);
+                return Made::DuplicateKey(Twice::of(mender, raw, parts, least, (whole, more)));
+            }
             Verdict::Drop(drops) => changes = composed(&changes, drops),
         }
     }

@@ -74,6 +74,7 @@ impl Parser<'_> {
             return;
         }
         if self.may_lack_letters(&reading) {
+            reading.at = reading.value_start;
             reading.doubted(Doubt::Always);
         }
         while !reading.frames.is_empty() {

@@ -15,6 +15,7 @@ mod quote;
 mod resume;
 mod skim;
 mod string;
+mod stuck;
 mod trivia;
 mod value;
 mod word;
@@ -25,6 +26,7 @@ use crate::edit::{Change, Kind, Long, Text};
 use crate::policy::{Policy, Status};
 
 pub(crate) use quote::Quote;
+pub(crate) use stuck::Stuck;
 pub(crate) use word::notation;
 
 /// What each assumption costs. A runner-up within [`cost::MARGIN`] makes the text ambiguous.
@@ -213,6 +215,8 @@ pub(crate) struct Reading {
     /// Changes that are not on the trail yet.
     pub(crate) changes: Vec<Change>,
     pub(crate) doubt: Doubt,
+    /// Where it was first doubted.
+    pub(crate) doubt_at: usize,
     /// Where the last comma stands; meaningful right behind one.
     pub(crate) comma: usize,
     /// Where the last value ends.
@@ -266,6 +270,7 @@ impl Reading {
             cost: 0,
             changes: Vec::new(),
             doubt: Doubt::None,
+            doubt_at: at,
             comma: at,
             value_end: at,
             value_start: at,
@@ -307,6 +312,9 @@ impl Reading {
     }
 
     pub(crate) fn doubted(&mut self, doubt: Doubt) {
+        if self.doubt == Doubt::None {
+            self.doubt_at = self.at;
+        }
         self.doubt = self.doubt.max(doubt);
     }
 

@@ -83,8 +83,8 @@ pub(super) fn classify(word: &str) -> Word {
     if is_rest || is_glued(word) || looks_like_number(word) {
         return Word::Doubtful;
     }
-    if let Some(meant) = near(word) {
-        return Word::Near(meant);
+    if let Some(near) = near(word) {
+        return near;
     }
     if is_text(word) { Word::Text } else { Word::Nothing }
 }
@@ -104,7 +104,7 @@ const WORDS: [&str; 12] =
     ["no", "one", "tree", "trie", "rue", "nine", "node", "nope", "nose", "note", "noun", "noon"];
 
 /// The literal that a word begins, or is with one letter wrong.
-fn near(word: &str) -> Option<Option<&'static str>> {
+fn near(word: &str) -> Option<Word> {
     if word.is_empty() || word.len() > "undefined".len() + 1 {
         return None;
     }
@@ -119,7 +119,7 @@ fn near(word: &str) -> Option<Option<&'static str>> {
             .iter()
             .find(|(literal, _)| literal.len() > 3 && is_slip(lower.as_bytes(), literal.as_bytes()))
     };
-    begins.or_else(slips).map(|(_, meant)| *meant)
+    begins.or_else(slips).map(|(_, meant)| Word::Near(*meant))
 }
 
 /// Says whether a word is a literal with one letter missing, too many or replaced, or two swapped.

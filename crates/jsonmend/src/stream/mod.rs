@@ -219,7 +219,12 @@ impl<'g> Stream<'g> {
         let outcome = self.mender.conclude(&self.text, status, builder, step);
         match outcome.document() {
             Some(document) if !kept::keeps(&sure, document, &self.text) => {
-                Outcome::Ambiguous(Ambiguity { reason: Doubtful::Candidates, readings: Vec::new() })
+                Outcome::Ambiguous(Ambiguity {
+                    reason: Doubtful::Candidates,
+                    readings: Vec::new(),
+                    more: 0,
+                    spot: None,
+                })
             }
             _ => outcome,
         }

@@ -32,7 +32,7 @@ fn every_kind_is_mended_or_refused_as_its_cases_say() {
         let readings = match &outcome {
             Outcome::Ambiguous(ambiguity) => {
                 let readings = ambiguity.readings.iter();
-                Value::from_iter(readings.map(|reading| reading.root(raw).unwrap().to_value()))
+                readings.map(|reading| reading.root(raw).unwrap().to_value()).collect()
             }
             _ => Value::Null,
         };

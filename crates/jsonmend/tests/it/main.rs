@@ -15,6 +15,7 @@ mod generate;
 mod kinds;
 mod policy;
 mod property;
+mod reason;
 mod schema;
 mod stream;
 mod suite;

@@ -95,8 +95,17 @@ pub(super) fn errors(judged: &Judged) -> Vec<Wrong> {
     match &judged.outcome {
         Outcome::Valid(_) | Outcome::Mended(_) | Outcome::Partial(_) => judged.misfits.clone(),
         Outcome::Ambiguous(ambiguity) => {
-            let reason = ambiguity.reason;
-            whole(reason.name(), doubt(reason).to_owned())
+            let doubt = doubt(ambiguity.reason);
+            let place = ambiguity.spot.as_ref().map_or_else(String::new, |spot| {
+                format!(", at line {}, column {}", spot.line, spot.column)
+            });
+            let more = match ambiguity.more {
+                0 => String::new(),
+                more => format!("; {more} more are not shown"),
+            };
+            let path = ambiguity.spot.as_ref().map(|spot| spot.path.clone()).unwrap_or_default();
+            let message = format!("{doubt}{place}{more}");
+            vec![Wrong { code: ambiguity.reason.name(), path, message }]
         }
         Outcome::Rejected(refusal) => whole(refusal.name(), refused(refusal)),
     }

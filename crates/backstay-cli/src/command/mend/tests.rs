@@ -40,7 +40,8 @@ fn edits_are_shown_in_the_lines_of_the_reply() {
 fn both_readings_of_an_ambiguous_reply_are_shown_with_their_edits() {
     assert_eq!(
         placed("[\"a\", \"b\"c\", \"d\"]"),
-        "ambiguous: the damage can be explained in two ways, with two values (two_readings)\n\
+        "ambiguous at /1: the damage can be explained in two ways, with two values, \
+         at line 1, column 9 (two_readings)\n\
          reading 1: [\"a\", \"b\\\"c\", \"d\"]\n\
          1 | [\"a\", \"b\"c\", \"d\"]\n  \
          |         ^\n  \
