@@ -309,6 +309,8 @@ impl Parser<'_> {
         if curly > 0 {
             early.change(Kind::SmartQuotes, place - curly, place, "\"");
             early.cost += cost::UNQUOTED;
+            // Or it is text, and the straight quote behind it was lost.
+            early.doubted(Doubt::Always);
         } else {
             early.change(Kind::MissingCloseQuote, place, place, "\"");
             early.cost += cost::LOST_QUOTE;
