@@ -89,7 +89,8 @@ impl Engine {
     /// one that is shared by two of them wakes a thread for each request.
     #[must_use]
     pub fn with_own_connections(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared), transport: Arc::new(Transport::new()) }
+        let transport = Arc::new(self.transport.with_own_pools());
+        Self { shared: Arc::clone(&self.shared), transport }
     }
 
     /// Puts another policy in force. Calls under way keep theirs; the health of targets is kept by

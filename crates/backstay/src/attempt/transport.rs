@@ -95,6 +95,12 @@ impl Transport {
         Self { connector, pools: Arc::default() }
     }
 
+    /// Pools of their own, with the same TLS roots and sessions.
+    #[must_use]
+    pub fn with_own_pools(&self) -> Self {
+        Self { connector: self.connector.clone(), pools: Arc::default() }
+    }
+
     /// Sends `request` and waits for the head of the response. `connect` bounds the wait for a new
     /// connection, name lookup and TLS included; the caller bounds the rest.
     ///
