@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "what was left out is told")]
 
-use std::path::{Path, PathBuf};
+mod schema_files;
+
+use std::path::Path;
 use std::sync::Arc;
 
 use backstay::validate::schema::{Documents, Formats};
@@ -12,6 +14,8 @@ use backstay_decide::fault::Fault;
 use backstay_wire::chat::{Choice, Finish, Part};
 use serde_json::Value;
 
+use schema_files::{json_files, suite};
+
 /// Counts of tests, not of groups.
 #[derive(Debug, Default)]
 struct Tally {
@@ -19,18 +23,6 @@ struct Tally {
     /// In groups whose schema refers to `http://localhost:1234`, which nothing fetches.
     remote: usize,
     failed: Vec<String>,
-}
-
-fn suite() -> Option<PathBuf> {
-    let folder = "../../../shared/suites/JSON-Schema-Test-Suite/tests/draft2020-12";
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    let wanted = std::env::var("BACKSTAY_REQUIRE").is_ok_and(|value| value == "all");
-    assert!(!wanted, "no ../shared, and BACKSTAY_REQUIRE=all");
-    println!("skipped: no ../shared");
-    None
 }
 
 fn run(file: &Path, tally: &mut Tally) {
@@ -80,11 +72,8 @@ fn run_group(name: &str, schema: Schema, tests: &[Value], tally: &mut Tally) {
 
 #[test]
 fn the_official_suite_passes_but_for_what_would_have_to_be_fetched() {
-    let Some(folder) = suite() else { return };
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|file| file.extension().is_some_and(|kind| kind == "json"));
-    files.sort();
+    let Some(suite) = suite() else { return };
+    let files = json_files(&suite.join("tests/draft2020-12"));
     let mut tally = Tally::default();
     for file in &files {
         run(file, &mut tally);

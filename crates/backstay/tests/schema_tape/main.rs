@@ -8,6 +8,8 @@
 )]
 
 mod property;
+#[path = "../schema_files/mod.rs"]
+mod schema_files;
 mod suite;
 
 use backstay::validate::{Schema, Unfit};

@@ -9,6 +9,7 @@ use backstay::validate::schema::{Documents, Formats};
 use serde_json::Value;
 
 use crate::checked;
+use crate::schema_files::{json_files, suite};
 
 /// The required tests. The other one compares what no `f64` can tell apart, or the like.
 const REQUIRED: usize = 1299;
@@ -18,26 +19,6 @@ const REQUIRED: usize = 1299;
 struct Tally {
     passed: usize,
     failed: Vec<String>,
-}
-
-fn suite() -> Option<PathBuf> {
-    let folder = "../../../shared/suites/JSON-Schema-Test-Suite";
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    let wanted = std::env::var("BACKSTAY_REQUIRE").is_ok_and(|value| value == "all");
-    assert!(!wanted, "no ../shared, and BACKSTAY_REQUIRE=all");
-    println!("skipped: no ../shared");
-    None
-}
-
-fn json_files(folder: &Path) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|file| file.extension().is_some_and(|kind| kind == "json"));
-    files.sort();
-    files
 }
 
 fn read(file: &Path) -> Value {
