@@ -20,6 +20,7 @@ pub mod chat;
 pub mod dialect;
 pub mod frame;
 pub mod lower;
+pub mod pointer;
 pub mod scan;
 pub mod tokens;
 

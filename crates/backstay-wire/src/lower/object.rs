@@ -12,6 +12,7 @@ use super::subset::Objects;
 use super::walk::{Pass, Stop};
 use super::words;
 use super::{EXTRA, MAP, OPTIONAL};
+use crate::pointer;
 
 impl Pass<'_> {
     // --- objects ---
@@ -96,8 +97,8 @@ impl Pass<'_> {
         if let [(path, _)] = further.as_slice()
             && let Some(pattern) = path.strip_prefix("/patternProperties/")
         {
-            let pattern = pattern.replace("~1", "/").replace("~0", "~");
-            names.entry("pattern").or_insert(pattern.into());
+            let pattern = pointer::unescape(pattern);
+            names.entry("pattern").or_insert_with(|| pattern.into());
         }
         let key = self.schema(&Value::Object(names), &step(at, "propertyNames"), depth + 1)?;
         let mut entry = json!({

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::fault::CannotLower;
+use crate::pointer;
 
 /// The most places that may be referred to. 500: the largest schemas of public APIs have fewer.
 const MAX_TARGETS: usize = 500;
@@ -45,7 +46,7 @@ pub(super) struct Refs {
 
 /// A step of a JSON Pointer, escaped.
 pub(super) fn step(at: &str, key: &str) -> String {
-    format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"))
+    format!("{at}/{}", pointer::escape(key))
 }
 
 /// One reference and whether an optional property is on the way to it.
@@ -205,7 +206,7 @@ fn percent_decoded(text: &str) -> Option<String> {
 
 /// A name for the definition at `at` that `taken` does not hold.
 pub(super) fn name(at: &str, taken: &Map<String, Value>) -> String {
-    let last = at.rsplit('/').next().unwrap_or_default().replace("~1", "/").replace("~0", "~");
+    let last = pointer::unescape(at.rsplit('/').next().unwrap_or_default());
     let kept =
         |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
     let mut name: String = last.chars().take(100).map(kept).collect();

@@ -16,6 +16,7 @@ use std::ops::Range;
 use serde::Deserialize;
 
 use crate::dialect::Malformed;
+use crate::pointer;
 
 pub use edit::Edit;
 
@@ -136,7 +137,7 @@ impl Scanned {
             return Ok(None);
         }
         let note = || format!("expected {expected}, found {}", kind(raw));
-        let path = || format!("/{}", key.replace('~', "~0").replace('/', "~1"));
+        let path = || format!("/{}", pointer::escape(key));
         parse(raw).map(Some).ok_or_else(|| Malformed::new(path(), note()))
     }
 }

@@ -125,7 +125,7 @@ pub(super) fn amend(reply: &mut Reply, amended: Vec<Amended>) {
     }
 }
 
-/// Whether a reply that did not end well calls a tool with arguments that end in the middle.
+/// Whether a reply calls a tool with arguments that are no JSON, as half a call has.
 pub(super) fn has_cut_call(reply: &Reply) -> bool {
     let cut = |part: &Part| match part {
         Part::ToolCall { arguments, .. } => !is_json(arguments),

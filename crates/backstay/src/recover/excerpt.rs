@@ -8,6 +8,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
+use backstay_wire::pointer;
 use serde::de::IgnoredAny;
 
 /// Up to this many bytes a reply is sent back whole, and this is the most that is sent of a longer
@@ -132,7 +133,7 @@ fn break_of(text: &str) -> Option<usize> {
 fn locate(text: &str, pointer: &str) -> Option<Range<usize>> {
     let mut reader = Reader { bytes: text.as_bytes(), at: text.find(['{', '['])? };
     for step in pointer.split('/').skip(1) {
-        reader.enter(&step.replace("~1", "/").replace("~0", "~"))?;
+        reader.enter(&pointer::unescape(step))?;
     }
     let start = reader.at;
     reader.skip()?;

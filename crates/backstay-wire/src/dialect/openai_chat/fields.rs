@@ -3,6 +3,7 @@
 use serde_json::{Map, Number, Value};
 
 use crate::dialect::Malformed;
+use crate::pointer;
 
 /// A JSON object on its way to be read: what is taken is gone, what is left is the rest.
 /// A null field is taken as absent.
@@ -24,7 +25,7 @@ impl Fields {
 
     /// The pointer to `key`.
     pub(super) fn path(&self, key: &str) -> String {
-        format!("{}/{}", self.path, key.replace('~', "~0").replace('/', "~1"))
+        format!("{}/{}", self.path, pointer::escape(key))
     }
 
     /// Takes any value.

@@ -1,9 +1,10 @@
 //! What a provider's subset of JSON Schema does not hold the model to.
 
 use backstay_wire::lower::{Change, Subset, lower};
+use backstay_wire::pointer;
 use serde_json::Value;
 
-use super::{Finding, Lint, listed, walk};
+use super::{Finding, Lint, listed};
 
 /// The finding for one subset: every keyword that is not enforced, at the place of the first.
 pub(super) fn dropped(schema: &Value, subset: Subset) -> Option<Finding> {
@@ -29,6 +30,6 @@ pub(super) fn dropped(schema: &Value, subset: Subset) -> Option<Finding> {
 
 /// Where the change is about: the keyword, if it stands in the source.
 fn place(schema: &Value, change: &Change) -> String {
-    let keyword = format!("{}/{}", change.pointer, walk::step(&change.keyword));
+    let keyword = format!("{}/{}", change.pointer, pointer::escape(&change.keyword));
     if schema.pointer(&keyword).is_some() { keyword } else { change.pointer.clone() }
 }

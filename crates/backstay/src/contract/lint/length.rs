@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use backstay_wire::pointer;
 use serde_json::Value;
 
-use super::walk::{is_object, list, step, target};
+use super::walk::{is_object, list, target};
 
 /// Characters that a token of JSON has, on the short side: words and marks are short, and scripts
 /// other than Latin have fewer still.
@@ -233,7 +234,8 @@ impl Measure<'_> {
             if *member == Value::Bool(false) {
                 continue;
             }
-            let chars = self.value(member, &format!("{at}/properties/{}", step(key)), depth + 1);
+            let chars =
+                self.value(member, &format!("{at}/properties/{}", pointer::escape(key)), depth + 1);
             // The key with its quotes, a colon, a comma.
             let named = key.chars().count() as u64 + 4;
             sum = add(sum, chars.map(|chars| chars.saturating_add(named)));

@@ -27,6 +27,7 @@ mod walk;
 use std::fmt::Write as _;
 
 use backstay_wire::lower::Subset;
+use backstay_wire::pointer;
 use serde_json::Value;
 
 pub use against::{Breaks, Change, ChangeKind, MAX_CHANGES, Side, against};
@@ -186,7 +187,7 @@ fn optional_keys(found: &Found<'_>) -> Option<Finding> {
         !is_required(key) && schema.get("default").is_none() && **schema != Value::Bool(false)
     };
     let keys: Vec<&String> = properties.iter().filter(optional).map(|(key, _)| key).collect();
-    let pointer = format!("{}/properties/{}", found.pointer, walk::step(keys.first()?));
+    let pointer = format!("{}/properties/{}", found.pointer, pointer::escape(keys.first()?));
     let shown = listed(keys.iter().map(|key| format!("`{key}`")));
     let message = format!("{shown} may be missing in {}", found.name());
     Some(Finding { lint: Lint::OptionalKey, pointer, message })

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use backstay_wire::pointer;
 use serde_json::value::RawValue;
 
 /// The bytes of `text` (JSON) at which the value of `pointer` begins to be said: its key, or where
@@ -18,7 +19,7 @@ pub fn place(text: &str, pointer: &str) -> Option<Range<usize>> {
         is_member = value.starts_with('{');
         value = if is_member {
             let members: HashMap<String, &RawValue> = serde_json::from_str(value).ok()?;
-            members.get(&step.replace("~1", "/").replace("~0", "~"))?.get()
+            members.get(&*pointer::unescape(step))?.get()
         } else {
             let items: Vec<&RawValue> = serde_json::from_str(value).ok()?;
             items.get(step.parse::<usize>().ok()?)?.get()

@@ -3,6 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
+use backstay_wire::pointer;
 use serde_json::Value;
 
 /// The deepest nesting that is looked at; what compiles is less deep.
@@ -106,7 +107,7 @@ impl<'s> Walk<'s> {
             found.schema.get("properties").and_then(Value::as_object).into_iter().flatten()
         {
             let is_required = required.is_some_and(|keys| keys.iter().any(|named| named == key));
-            let pointer = format!("{}/properties/{}", found.pointer, step(key));
+            let pointer = format!("{}/properties/{}", found.pointer, pointer::escape(key));
             let member = Found {
                 pointer,
                 schema,
@@ -119,7 +120,7 @@ impl<'s> Walk<'s> {
         for (key, schema) in
             found.schema.get("patternProperties").and_then(Value::as_object).into_iter().flatten()
         {
-            let pointer = format!("{}/patternProperties/{}", found.pointer, step(key));
+            let pointer = format!("{}/patternProperties/{}", found.pointer, pointer::escape(key));
             self.visit(&loose(pointer, schema), depth + 1);
         }
         if let Some(schema) = found.schema.get("additionalProperties") {
@@ -185,9 +186,4 @@ pub(super) fn is_object(schema: &Value) -> bool {
         Some(Value::Array(names)) => names.iter().any(|name| name == "object"),
         _ => schema.get("properties").is_some(),
     }
-}
-
-/// A key as a step of a JSON pointer.
-pub(super) fn step(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
 }

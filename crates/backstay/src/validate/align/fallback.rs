@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
+use backstay_wire::pointer;
 use jsonmend::{Node, ValueKind};
 use serde_json::Value;
 
@@ -198,7 +199,7 @@ fn found(parsed: &Parsed, pointer: &str) -> Option<Spot> {
     let mut cursor = Cursor::new(&parsed.text);
     let mut node = parsed.root()?;
     for (depth, step) in pointer.split('/').enumerate().skip(1) {
-        let step = step.replace("~1", "/").replace("~0", "~");
+        let step = pointer::unescape(step);
         let is_last = pointer.split('/').count() == depth + 1;
         node = match node.kind() {
             ValueKind::Array => item(node, &mut cursor, step.parse().ok()?)?,
@@ -206,7 +207,7 @@ fn found(parsed: &Parsed, pointer: &str) -> Option<Spot> {
                 Ok(value) => value,
                 Err(end) if is_last => {
                     let around = if node.is_empty() { Around::Empty } else { Around::Filled };
-                    let added = Some(Added { key: step, around });
+                    let added = Some(Added { key: step.into_owned(), around });
                     return Some(Spot { span: end..end, added });
                 }
                 Err(_) => return None,

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use backstay_wire::pointer;
 use jsonmend::{Guide, Member, Node, Place, ValueKind};
 use serde_json::Value;
 
@@ -387,7 +388,7 @@ impl<'a> Walk<'a> {
 
     fn enter_key(&mut self, key: &str) -> usize {
         let before = self.path.len();
-        let _ = write!(self.path, "/{}", key.replace('~', "~0").replace('/', "~1"));
+        let _ = write!(self.path, "/{}", pointer::escape(key));
         before
     }
 

@@ -14,6 +14,7 @@ mod parts;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
+use backstay_wire::pointer;
 use jsonmend::{Guide, Listed, Member, Node, Place, Types, ValueKind};
 use serde_json::Value;
 
@@ -182,7 +183,7 @@ impl Outline {
             path = format!("{path}/{step}");
             let kinds = self.spot(place).kinds;
             let is_index = step == "*" || step.parse::<usize>().is_ok();
-            let key = step.replace("~1", "/").replace("~0", "~");
+            let key = pointer::unescape(step);
             let takes_key = kinds.meets(Kinds::OBJECT);
             place = match self.member(place, &key) {
                 _ if kinds.meets(Kinds::ARRAY) && is_index => {
@@ -215,7 +216,7 @@ impl Outline {
                 Ok(index) if self.spot(place).kinds.meets(Kinds::ARRAY) => {
                     self.element(place, index)
                 }
-                _ => self.inside(place, &step.replace("~1", "/").replace("~0", "~")),
+                _ => self.inside(place, &pointer::unescape(step)),
             }
             .unwrap_or(Place(0));
         }

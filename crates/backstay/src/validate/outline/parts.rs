@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use backstay_wire::pointer;
 use serde_json::{Map, Value};
 
 use super::draft::{References, Rules, Siblings};
@@ -69,8 +70,8 @@ impl<'s> Search<'s> {
         {
             return None;
         }
-        let key = step.replace("~1", "/").replace("~0", "~");
-        if words.get("properties").is_some_and(|members| members.get(&key).is_some()) {
+        let key = pointer::unescape(step);
+        if words.get("properties").is_some_and(|members| members.get(&*key).is_some()) {
             return Some(format!("{part}/properties/{step}"));
         }
         let is_element = step == "*" || step.parse::<usize>().is_ok();

@@ -14,6 +14,7 @@
 
 use std::fmt::Write as _;
 
+use backstay_wire::pointer;
 use serde_json::Value;
 
 use super::super::clipped;
@@ -55,7 +56,7 @@ impl Site {
         for step in &self.path {
             // Writing to a `String` cannot fail.
             let _ = match step {
-                Step::Key(key) => write!(pointer, "/{}", key.replace('~', "~0").replace('/', "~1")),
+                Step::Key(key) => write!(pointer, "/{}", pointer::escape(key)),
                 Step::Index(index) => write!(pointer, "/{index}"),
             };
         }

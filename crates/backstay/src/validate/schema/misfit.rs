@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use backstay_wire::pointer;
 use serde_json::{Value, json};
 
 use super::super::outline::{Outline, parts};
@@ -29,9 +30,9 @@ pub fn misfit(schema: &Value, pointer: &str, value: &Value) -> Option<Misfit> {
     let parts = parts(schema, pointer);
     let each: Vec<Value> = parts.iter().map(|part| json!({ "$ref": reference(part) })).collect();
     let name = pointer.rsplit('/').next().filter(|name| !matches!(*name, "" | "*"));
-    let name = name.unwrap_or("value").replace("~1", "/").replace("~0", "~");
+    let name = pointer::unescape(name.unwrap_or("value"));
     // Under its name, for the sentence; under the same draft, for the rules.
-    let mut around = json!({ "properties": { &name: { "allOf": each } } });
+    let mut around = json!({ "properties": { name.as_ref(): { "allOf": each } } });
     if each.is_empty() {
         return None;
     }

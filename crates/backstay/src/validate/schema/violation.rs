@@ -1,5 +1,7 @@
 //! One way in which a reply breaks its schema, for programs: where, which rule, and the sentence.
 
+use backstay_wire::pointer;
+
 use super::super::Problem;
 use super::breach::{Breach, What};
 
@@ -46,7 +48,7 @@ impl Violation {
         let mut at = self.pointer.clone().unwrap_or_default();
         if let Some(key) = &self.key {
             at.push('/');
-            at.push_str(&key.replace('~', "~0").replace('/', "~1"));
+            at.push_str(&pointer::escape(key));
         }
         Problem::new(at, self.keyword.clone(), self.message.clone())
     }

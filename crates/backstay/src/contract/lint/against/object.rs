@@ -1,5 +1,6 @@
 //! Keys, elements and parts: what stands inside a value.
 
+use backstay_wire::pointer;
 use serde_json::{Map, Value};
 
 use super::{Breaks, ChangeKind, Compare, Side, Spot};
@@ -40,7 +41,7 @@ impl<'s> Compare<'s> {
         self.required(old, new, was, is);
         for (key, was) in members(old).into_iter().flatten() {
             let Some(is) = members(new).and_then(|members| members.get(key)) else { continue };
-            let keyword = format!("properties/{}", walk::step(key));
+            let keyword = format!("properties/{}", pointer::escape(key));
             self.spots(&old.under(&keyword, was), &new.under(&keyword, is), depth + 1);
         }
         self.rest(old, new, (was_rest, is_rest), depth);
@@ -51,13 +52,13 @@ impl<'s> Compare<'s> {
     }
 
     fn renamed(&mut self, key: &str, other: &str, new: &Spot<'s>) {
-        let at = format!("{}/properties/{}", new.at, walk::step(other));
+        let at = format!("{}/properties/{}", new.at, pointer::escape(other));
         let message = format!("`{}` seems to be called `{}` now", clipped(key), clipped(other));
         self.note(ChangeKind::PropertyRenamed, Breaks::Both, (Side::New, &at), message);
     }
 
     fn removed(&mut self, key: &str, old: &Spot<'s>, is_rest: Rest<'s>) {
-        let at = format!("{}/properties/{}", old.at, walk::step(key));
+        let at = format!("{}/properties/{}", old.at, pointer::escape(key));
         let breaks = match (is_required(old, key), is_rest == Rest::Forbidden) {
             (true, true) => Breaks::Both,
             (true, false) => Breaks::Readers,
@@ -69,7 +70,7 @@ impl<'s> Compare<'s> {
     }
 
     fn added(&mut self, key: &str, new: &Spot<'s>, was_rest: Rest<'s>) {
-        let at = format!("{}/properties/{}", new.at, walk::step(key));
+        let at = format!("{}/properties/{}", new.at, pointer::escape(key));
         let name = clipped(key);
         let (message, breaks) = match (is_required(new, key), was_rest == Rest::Forbidden) {
             (true, _) => (format!("`{name}` is new and must be there"), Breaks::Stored),
@@ -220,5 +221,9 @@ fn is_required(spot: &Spot<'_>, key: &str) -> bool {
 /// Where a key is described; where it is not, the object.
 fn member(spot: &Spot<'_>, key: &str) -> String {
     let described = spot.get("properties").is_some_and(|members| members.get(key).is_some());
-    if described { format!("{}/properties/{}", spot.at, walk::step(key)) } else { spot.at.clone() }
+    if described {
+        format!("{}/properties/{}", spot.at, pointer::escape(key))
+    } else {
+        spot.at.clone()
+    }
 }
