@@ -120,6 +120,7 @@ class OpenAi:
         with self.open_stream(model, text, **asked) as stream:
             for chunk in stream:
                 assert chunk.object == "chat.completion.chunk"
+                answer.extra |= chunk.model_extra or {}
                 if chunk.usage:
                     answer.input_tokens = chunk.usage.prompt_tokens
                     answer.output_tokens = chunk.usage.completion_tokens
@@ -228,6 +229,7 @@ class Anthropic:
         answer, parts, calls, ended = Answer("", ""), [], {}, False
         with self.open_stream(model, text, **asked) as stream:
             for event in stream:
+                answer.extra |= event.model_extra or {}
                 if event.type == "message_start":
                     answer.input_tokens = event.message.usage.input_tokens
                 elif event.type == "content_block_start" and event.content_block.type == "tool_use":

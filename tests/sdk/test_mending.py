@@ -90,6 +90,18 @@ def every_edit_stands_in_the_header_and_in_the_body_where_the_caller_asks_for_it
     assert edits[0]["span"][0] == 0 and (edits[0]["line"], edits[0]["column"]) == (1, 1)
 
 
+@pytest.mark.parametrize("provider", PROVIDERS)
+def a_stream_tells_every_edit_in_an_event_that_the_sdk_reads(sdk, start, mock, provider):
+    client = sdk(start(plain(mock.url, provider, "prose-around")))
+    asked = {"schema": Decision.model_json_schema(), "extra_headers": {"x-backstay-edits": "1"}}
+    answer = client.stream("ask", "Shall we?", **asked)
+    Decision.model_validate_json(answer.text)
+    edits = answer.extra["backstay"]["edits"]
+    assert edits[0]["kind"] == "prose_before" and edits[0]["before"] and not edits[0]["after"]
+    whole = client.helper("ask", "Shall we?", **asked)
+    assert (whole.text, whole.finish) == (answer.text, answer.finish)
+
+
 def a_route_may_tell_its_edits_in_every_body(sdk, start, mock):
     own, always = sdk.kind.provider, 'report_edits = "always"\n'
     told = {}

@@ -11,6 +11,7 @@ mod breaker;
 mod calls;
 mod client;
 mod doors;
+mod edits;
 mod failures;
 mod fixed;
 mod hang_up;

@@ -46,6 +46,8 @@ pub struct Live {
     ready: VecDeque<Bytes>,
     /// The deadline passed while the caller read.
     late: bool,
+    /// Whether the edits are still to be told in the stream.
+    owes_report: bool,
     outcome: Outcome,
 }
 
@@ -108,6 +110,7 @@ impl Live {
             unknown: 0,
         };
         Self {
+            owes_report: call.wants_report(),
             call,
             source: Some(Source { opened, held }),
             passing,
@@ -155,11 +158,13 @@ impl Live {
     fn pass(&mut self, piece: Piece) -> Option<usize> {
         match self.passing.pass(piece) {
             Passed::On(bytes) => {
+                let bytes = self.reported(bytes);
                 let out = bytes.len();
                 self.push(bytes);
                 Some(out)
             }
             Passed::Last(bytes) => {
+                let bytes = self.reported(bytes);
                 self.push(bytes);
                 self.complete();
                 None
@@ -215,6 +220,16 @@ impl Live {
         }
     }
 
+    /// `bytes` with the edits where the finish is named. All are known by then: calls wait for it.
+    fn reported(&mut self, bytes: Bytes) -> Bytes {
+        if !self.owes_report || self.passing.finish.is_none() {
+            return bytes;
+        }
+        let told = self.call.report_in(&bytes, 1);
+        self.owes_report = told.is_none();
+        told.unwrap_or(bytes)
+    }
+
     fn push(&mut self, bytes: Bytes) {
         if bytes.is_empty() {
             return;
@@ -244,6 +259,7 @@ impl Live {
             Some(finish) if finish != Finish::Unknown && !self.call.contract.wants_several() => {
                 let dialect = self.call.contract.ask.dialect;
                 let last = self.passing.terminal(dialect);
+                let last = self.reported(last);
                 self.push(last);
                 self.complete();
             }
