@@ -75,4 +75,13 @@ mod tests {
             prop_assert!(rule.bound(failures) <= rule.cap);
         }
     }
+
+    /// Case B164: 300 ms doubled 64 times overflowed.
+    #[test]
+    fn no_attempt_is_too_many_for_the_bound() {
+        let backoff = Backoff { base: Duration::from_millis(300), cap: Duration::from_secs(30) };
+        let bounds = [1, 6, 63, 64, 65, 200, u32::MAX].map(|attempt| backoff.bound(attempt));
+        assert!(bounds.is_sorted());
+        assert_eq!(bounds.last(), Some(&Duration::from_secs(30)));
+    }
 }

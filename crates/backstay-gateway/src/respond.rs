@@ -44,6 +44,7 @@ pub fn failure(dialect: Dialect, error: &CallError) -> Response<Sent> {
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert("x-backstay-code", HeaderValue::from_static(error.code()));
     match error.receipt() {
         Some(receipt) => stamp(headers, receipt),
         None => {

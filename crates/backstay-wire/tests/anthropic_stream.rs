@@ -503,6 +503,7 @@ fn a_failure_inside_a_stream_is_an_error_event_that_reads_back() {
         code: None,
         param: None,
         message: "slow down".into(),
+        delay: None,
     };
     let body = write(&[Delta::Text("a".into()), Delta::Error(provider), Delta::End]);
     let Some(Delta::Error(read)) = try_read(&body).unwrap().pop() else { panic!() };

@@ -52,6 +52,7 @@ fn error(message: &str) -> ProviderError {
         code: None,
         param: None,
         message: message.into(),
+        delay: None,
     }
 }
 

@@ -392,6 +392,7 @@ fn a_failure_ends_the_stream_and_is_never_followed_by_done() {
         code: None,
         param: None,
         message: "busy\nnow".to_owned(),
+        delay: None,
     };
     let stream = write(UsageEvent::Send, &[text("x"), Delta::Error(error), Delta::End]);
     assert!(!stream.contains("[DONE]"));

@@ -36,10 +36,12 @@ pub struct Meter<'a> {
 /// The headers of one reply that speak of delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DelayHeaders<'a> {
-    /// `retry-after-ms`: milliseconds, fractions allowed.
+    /// `retry-after-ms` or `x-ms-retry-after-ms`: milliseconds, fractions allowed.
     pub retry_after_ms: Option<&'a str>,
     /// `retry-after`: seconds (fractions seen) or an HTTP date.
     pub retry_after: Option<&'a str>,
+    /// What the body says: seconds or a Go duration, such as Google's `retryDelay`.
+    pub body: Option<&'a str>,
     /// `grpc-retry-pushback-ms`: milliseconds; negative or unreadable means "do not repeat".
     pub grpc_retry_pushback_ms: Option<&'a str>,
     /// `date`: the server's clock, against which its dates are read.
@@ -66,7 +68,9 @@ impl<'a> DelayHeaders<'a> {
     /// Picks the headers by name; `header` gets lower-case names.
     pub fn read(header: impl Fn(&str) -> Option<&'a str>) -> Self {
         Self {
-            retry_after_ms: header("retry-after-ms"),
+            // Azure has a spelling of its own.
+            retry_after_ms: header("retry-after-ms").or_else(|| header("x-ms-retry-after-ms")),
+            body: None,
             retry_after: header("retry-after"),
             grpc_retry_pushback_ms: header("grpc-retry-pushback-ms"),
             date: header("date"),
@@ -91,8 +95,8 @@ impl<'a> DelayHeaders<'a> {
 
 /// The delay the server asks for, at most [`LONGEST`]; `None` if it asks for none that can be read.
 ///
-/// In order: `retry-after-ms`, `retry-after`, `grpc-retry-pushback-ms`, then the longest reset of a
-/// limit that is used up. A zero is no request (seen from Azure); a date in the past is zero.
+/// In order: `retry-after-ms`, `retry-after`, `grpc-retry-pushback-ms`, the body, then the longest
+/// reset of a limit that is used up. A zero is no request (seen from Azure); a date in the past is zero.
 /// `now` is the wall clock in Unix seconds, used only where the reply has no `date`.
 pub fn server_delay(headers: &DelayHeaders<'_>, now: i64) -> Option<Duration> {
     let now = headers.date.and_then(http_date).unwrap_or(now);
@@ -103,6 +107,7 @@ pub fn server_delay(headers: &DelayHeaders<'_>, now: i64) -> Option<Duration> {
         .or_else(|| asked(headers.retry_after, Unit::Seconds))
         .or_else(|| headers.retry_after.and_then(http_date).map(|then| seconds_until(then, now)))
         .or_else(|| asked(headers.grpc_retry_pushback_ms, Unit::Millis))
+        .or_else(|| headers.body.and_then(said).filter(|delay| !delay.is_zero()))
         .or_else(|| spent(&headers.meters, now))
         .map(|delay| delay.min(LONGEST))
 }
@@ -119,6 +124,11 @@ pub fn reset_bound(headers: &DelayHeaders<'_>, now: i64) -> Option<Duration> {
 pub fn outbound(delay: Duration) -> u64 {
     let whole = delay.as_secs().saturating_add(u64::from(delay.subsec_nanos() > 0));
     whole.clamp(1, LONGEST_OUTBOUND)
+}
+
+/// A delay in a body: a number of seconds, or a Go duration.
+fn said(text: &str) -> Option<Duration> {
+    span::number_or_go(text, Unit::Seconds)
 }
 
 /// The longest reset of a limit with nothing left.

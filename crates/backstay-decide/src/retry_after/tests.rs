@@ -244,3 +244,19 @@ proptest! {
         prop_assert_eq!(days_from_civil(year, month, day), days);
     }
 }
+
+#[test]
+fn what_the_body_says_counts_after_headers_that_ask_and_before_resets() {
+    let spent = [("x-ratelimit-remaining-tokens", "0"), ("x-ratelimit-reset-tokens", "40s")];
+    let asked = |body, pairs: &[(&'static str, &'static str)]| {
+        server_delay(&DelayHeaders { body, ..headers(pairs) }, 0)
+    };
+    let seconds = |count| Some(Duration::from_secs(count));
+    assert_eq!(asked(Some("12s"), &spent), seconds(12));
+    assert_eq!(asked(Some("12"), &[]), seconds(12));
+    assert_eq!(asked(Some("6m0s"), &[]), seconds(360));
+    assert_eq!(asked(Some("12s"), &[("retry-after", "3")]), seconds(3));
+    assert_eq!(asked(Some("0s"), &spent), seconds(40), "a zero asks for nothing");
+    assert_eq!(asked(Some("soon"), &[]), None);
+    assert_eq!(asked(None, &[("x-ms-retry-after-ms", "1500")]), Some(Duration::from_millis(1500)));
+}

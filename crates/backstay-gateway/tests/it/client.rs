@@ -51,9 +51,14 @@ impl Seen {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// What the gateway says of its requests to providers.
+    /// What the gateway says of its attempts.
     pub(crate) fn attempts(&self) -> usize {
         self.header("x-backstay-attempts").parse().unwrap_or(0)
+    }
+
+    /// Requests sent again without being counted, as it says.
+    pub(crate) fn resent(&self) -> usize {
+        usize::from(self.header("x-backstay-notes").contains("sent again"))
     }
 }
 

@@ -3,6 +3,7 @@
 #![expect(
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stdout,
     reason = "a test fails by panicking, and its steps stand outside of test functions too"
 )]
 
@@ -21,6 +22,7 @@ mod mending;
 mod pairs;
 mod patience;
 mod reask;
+mod reported;
 mod streams;
 mod structure;
 mod sweep;

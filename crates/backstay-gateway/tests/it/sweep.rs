@@ -110,7 +110,7 @@ async fn one(world: &World, case: Case, schema: &Schema) -> (Case, usize, Vec<St
     let seen = world.ask(case.caller, &case.body()).await;
     let wrongs = broken(&case, &seen, schema);
     let wrongs = wrongs.into_iter().map(|wrong| format!("{}: {wrong}", case.name)).collect();
-    (case, seen.attempts(), wrongs)
+    (case, seen.attempts() + seen.resent(), wrongs)
 }
 
 /// Compares what callers were told with what the provider saw, when all is over.

@@ -191,6 +191,13 @@ pub(crate) fn not_an_error(dialect: Dialect, body: &Value, code: &str) -> Vec<St
             wrongs.push(what);
         }
     };
+    let code = match (dialect, code) {
+        // The dialect's own word, which agents look for.
+        (Dialect::OpenaiChat, "context_exceeded" | "context_budget_exceeded") => {
+            "context_length_exceeded"
+        }
+        (_, code) => code,
+    };
     check(error["code"] == code, format!("code {} instead of {code}", error["code"]));
     let message = error["message"].as_str().unwrap_or_default();
     check(!message.is_empty(), format!("no message: {body}"));

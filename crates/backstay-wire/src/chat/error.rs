@@ -76,4 +76,7 @@ pub struct ProviderError {
     pub param: Option<String>,
     /// The provider's sentence, at most 2,000 bytes.
     pub message: String,
+    /// How long to stay away, as the body has it: a number of seconds or a duration (`12s`, `6m0s`).
+    /// `None`: the body does not say.
+    pub delay: Option<Box<str>>,
 }

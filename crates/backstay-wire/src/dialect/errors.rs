@@ -123,6 +123,8 @@ pub(crate) struct Seen {
     pub(crate) param: Option<String>,
     /// The sentence; empty where there is none. At most 2,000 bytes.
     pub(crate) message: String,
+    /// How long to stay away, as it is written.
+    pub(crate) delay: Option<Box<str>>,
 }
 
 impl Seen {
@@ -136,6 +138,7 @@ impl Seen {
             code: self.code,
             param: self.param,
             message: self.message,
+            delay: self.delay,
         }
     }
 }
@@ -196,17 +199,32 @@ fn seen_in(value: &Value) -> Seen {
     let details = inner.get("details").or_else(|| root.get("details"));
     // Beside a plain `error` word ("Bad Request"), a `message` is the fuller sentence.
     let beside = if inner.is_string() { root.get("message").and_then(message_text) } else { None };
+    let message =
+        beside.or_else(|| message_of(inner)).or_else(|| message_of(root)).unwrap_or_default();
     Seen {
         status: code.and_then(status_number),
         kind,
         code: code.and_then(text_of).map(|text| bounded(&text, MAX_WORD)),
         error_code: details.and_then(|d| word(d, "error_code")),
         param: word(inner, "param").or_else(|| word(root, "param")),
-        message: beside
-            .or_else(|| message_of(inner))
-            .or_else(|| message_of(root))
-            .unwrap_or_default(),
+        delay: details.and_then(retry_info).or_else(|| delay_in(&message)),
+        message,
     }
+}
+
+/// The delay of a `google.rpc.RetryInfo` among the details.
+fn retry_info(details: &Value) -> Option<Box<str>> {
+    let delay = |detail: &Value| word(detail, "retryDelay").map(Into::into);
+    details.as_array().map_or_else(|| delay(details), |list| list.iter().find_map(delay))
+}
+
+/// The delay of a sentence such as "Please try again in 5.289s.": servers that put it nowhere else.
+fn delay_in(message: &str) -> Option<Box<str>> {
+    let (_, after) = message.split_once("try again in ")?;
+    let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '.').unwrap_or(after.len());
+    let delay = after.get(..end)?.trim_end_matches('.');
+    // A number without its unit may be of seconds or of minutes.
+    delay.ends_with(['s', 'm', 'h']).then(|| bounded(delay, MAX_WORD).into())
 }
 
 fn message_of(value: &Value) -> Option<String> {

@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use backstay_decide::fault::Fault;
-use backstay_decide::recover::Veto;
 use backstay_decide::retry_after::{DelayHeaders, server_delay};
 use backstay_wire::{ErrorClass, ProviderError};
 use http::HeaderMap;
@@ -22,12 +21,12 @@ pub(super) fn status(armed: &Armed, head: &Head, body: &[u8], wall: Duration) ->
 
 /// An error the provider reported, with the headers it came with.
 pub(super) fn reported(error: ProviderError, head: &Head, wall: Duration) -> Failure {
-    let mut failure = in_stream(error);
-    let headers =
-        DelayHeaders::read(|name| head.headers.get(name).and_then(|value| value.to_str().ok()));
+    let word = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok());
+    let headers = DelayHeaders { body: error.delay.as_deref(), ..DelayHeaders::read(word) };
     let now = i64::try_from(wall.as_secs()).unwrap_or(i64::MAX);
-    failure.server_delay = server_delay(&headers, now);
-    failure.veto = headers.veto();
+    let (delay, veto) = (server_delay(&headers, now), headers.veto());
+    let mut failure = in_stream(error);
+    (failure.server_delay, failure.veto) = (delay, veto);
     failure.note = format!("status {}: {}", head.status, failure.note);
     failure
 }
@@ -38,13 +37,8 @@ pub(super) fn in_stream(error: ProviderError) -> Failure {
     let word = word.unwrap_or_else(|| error.class.word());
     // The provider's sentence may quote the prompt, so only its words for the kind are logged.
     let note = format!("the provider says {word}");
-    Failure {
-        fault: fault(error.class),
-        note,
-        provider: Some(Box::new(error)),
-        server_delay: None,
-        veto: Veto::Absent,
-    }
+    let failure = Failure::new(fault(error.class), note);
+    Failure { provider: Some(Box::new(error)), ..failure }
 }
 
 /// The fault a provider's error class means.

@@ -112,7 +112,7 @@ pub async fn forward(engine: &Engine, forward: Forward) -> Result<Forwarded, Cal
             Err(CallError::attempt(Fault::ConnectFailed, fault.to_string()))
         }
         // The provider may have done the work.
-        Ok(Err(fault @ SendFault::Lost { .. })) => {
+        Ok(Err(fault @ (SendFault::Lost { .. } | SendFault::Stale { .. }))) => {
             Err(CallError::attempt(Fault::ConnectionLost, fault.to_string()))
         }
         Err(_) => {

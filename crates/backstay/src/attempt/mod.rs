@@ -92,12 +92,31 @@ pub struct Failure {
     pub server_delay: Option<Duration>,
     /// Whether the provider said not to repeat the request.
     pub veto: Veto,
+    /// Which connection it came over.
+    pub over: Over,
+}
+
+/// The connection that an attempt used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Over {
+    /// Any, and the failure is not the connection's age.
+    #[default]
+    Any,
+    /// One kept from earlier calls, which was found closed: says nothing about the target.
+    Stale,
 }
 
 impl Failure {
     /// A failure told by `note`, without a word of the provider.
     pub fn new(fault: Fault, note: impl Into<String>) -> Self {
-        Self { fault, note: note.into(), provider: None, server_delay: None, veto: Veto::Absent }
+        Self {
+            fault,
+            note: note.into(),
+            provider: None,
+            server_delay: None,
+            veto: Veto::Absent,
+            over: Over::Any,
+        }
     }
 }
 
@@ -178,6 +197,10 @@ async fn send(
         }
         Ok(Err(fault @ SendFault::Lost { .. })) => {
             Err(Failure::new(Fault::ConnectionLost, fault.to_string()))
+        }
+        Ok(Err(fault @ SendFault::Stale { .. })) => {
+            let failure = Failure::new(Fault::ConnectionLost, fault.to_string());
+            Err(Failure { over: Over::Stale, ..failure })
         }
         Err(_) => Err(Failure::new(fault, format!("no answer within {limit:.1?}"))),
     }

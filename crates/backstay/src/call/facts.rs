@@ -11,7 +11,7 @@ use backstay_wire::chat::Choice;
 
 use super::amended::has_cut_call;
 use super::{Call, End, Plan};
-use crate::attempt::{Failure, Got, Seen, Whole};
+use crate::attempt::{Failure, Got, Over, Seen, Whole};
 use crate::clock::ThreadDice;
 use crate::contract::CapOwner;
 use crate::fault::CallError;
@@ -33,6 +33,9 @@ const CAP: Duration = Duration::from_secs(8);
 /// How long a target rests whose quota is spent, when it does not say.
 const QUOTA_REST: Duration = Duration::from_mins(1);
 
+/// What the caller is told of a request that was sent again without being counted.
+const RESENT: &str = "sent again: an idle connection had closed";
+
 /// How an error begins that a type's own `Deserialize` gives.
 pub(super) const REFUSED: &str = "the value is refused";
 
@@ -42,6 +45,9 @@ const REJECTED_REST: Duration = Duration::from_mins(5);
 impl Call {
     /// Takes note of an attempt and plans what follows.
     pub(crate) fn note(&mut self, seen: Seen) {
+        if self.resends(&seen) {
+            return;
+        }
         if let Some(stop) = self.stops.get_mut(seen.armed.index) {
             stop.tries += 1;
         }
@@ -76,6 +82,21 @@ impl Call {
                 self.follow(next, failure, None);
             }
         }
+    }
+
+    /// Once a call, a kept connection that turned out closed is replaced, at once and for nothing: it
+    /// says as little about the target as it took of its time.
+    fn resends(&mut self, seen: &Seen) -> bool {
+        let stale = seen.result.as_ref().is_err_and(|failure| failure.over == Over::Stale);
+        if !stale || self.resent {
+            return false;
+        }
+        self.resent = true;
+        self.at_least = true;
+        self.notes.push(RESENT.to_owned());
+        self.takes_back(seen);
+        self.plan = Plan::Stay;
+        true
     }
 
     /// Judges a whole reply: it ends the call, or is a failure like any other.

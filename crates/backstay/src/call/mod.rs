@@ -139,6 +139,8 @@ pub(crate) struct Call {
     reasks: Reasks,
     /// Requests sent.
     pub attempts: u32,
+    /// Whether a request was sent again because its connection had been closed while it was kept.
+    resent: bool,
     /// Tokens of all attempts that said.
     usage: Usage,
     /// Whether some attempt did not say.
@@ -223,6 +225,7 @@ impl Call {
             reask: Vec::new(),
             reasks: Reasks::default(),
             attempts: 0,
+            resent: false,
             usage: Usage::default(),
             at_least: false,
             trail: Trail::with_room(),

@@ -88,6 +88,14 @@ impl Call {
         self.tell(step);
     }
 
+    /// The attempt that went out does not count: it is made again over another connection.
+    pub(super) fn takes_back(&mut self, seen: &Seen) {
+        self.attempts -= 1;
+        let note = seen.result.as_ref().err().map_or("", |failure| failure.note.as_str());
+        let why = format!("{note}: sent again at once, not counted");
+        self.tell(Step::Decided { next: "again".into(), why });
+    }
+
     /// A target is passed over.
     pub(crate) fn skips(&mut self, index: usize) {
         let Some(stop) = self.stops.get(index) else { return };

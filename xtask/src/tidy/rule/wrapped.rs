@@ -22,7 +22,7 @@ const ALL: [Wrapped; 5] = [
     Wrapped {
         name: "the hyper client",
         roots: &[&["hyper", "client"], &["hyper_util", "client"]],
-        home: "crates/backstay/src/attempt/transport.rs",
+        home: "crates/backstay/src/attempt/transport/",
     },
     Wrapped {
         name: "jsonschema",

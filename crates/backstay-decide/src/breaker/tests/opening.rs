@@ -98,3 +98,13 @@ fn no_row_opens_where_the_limit_is_zero() {
         assert_eq!(bench.call(at(0), Verdict::Failure), None);
     }
 }
+
+/// Case B190: an error that is counted as a success too can never be more than half of all.
+#[test]
+fn a_failure_is_counted_once_and_only_as_a_failure() {
+    let limits = Limits { rate: 0.6, min_calls: 4, z: 0.0, ..Limits::default() };
+    assert!(rated(limits, 0, 4).1.is_some(), "four of four are more than 60 %");
+    let (bench, _) = rated(limits, 0, 3);
+    let seen = bench.breaker.tally(at(0), &bench.limits);
+    assert_eq!((seen.calls, seen.failures), (3, 3));
+}

@@ -4,6 +4,8 @@
 //! callers branch on it; our stable code stands beside it as `error.code`, which the provider does
 //! not send and SDKs show with the body. `error.param` is there where a parameter is to blame.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use crate::chat::ErrorClass::{
@@ -65,13 +67,24 @@ pub(crate) fn write(error: &ErrorOut<'_>) -> Vec<u8> {
 pub(crate) fn body(error: &ErrorOut<'_>) -> Value {
     let mut inner = json!({
         "type": kind_of_status(error.status),
-        "message": error.message,
+        "message": message(error),
         "code": error.code,
     });
     if let (Some(param), Some(fields)) = (error.param, inner.as_object_mut()) {
         fields.insert("param".into(), param.into());
     }
     json!({ "type": "error", "error": inner, "request_id": error.call_id })
+}
+
+/// The sentence. Programs know a prompt that is too long by how the provider's own begins.
+fn message<'a>(error: &ErrorOut<'a>) -> Cow<'a, str> {
+    const TOO_LONG: &str = "prompt is too long";
+    match error.code {
+        "context_exceeded" | "context_budget_exceeded" if !error.message.starts_with(TOO_LONG) => {
+            format!("{TOO_LONG}: {}", error.message).into()
+        }
+        _ => error.message.into(),
+    }
 }
 
 /// The provider's own word for a status.

@@ -84,9 +84,18 @@ pub(crate) fn body(error: &ErrorOut<'_>) -> Value {
             "message": error.message,
             "type": kind(error.status),
             "param": error.param,
-            "code": error.code,
+            "code": code(error.code),
         }
     })
+}
+
+/// The dialect's own word for a fault that programs act on, such as agents that shorten their talk;
+/// else ours. Ours is in the header `x-backstay-code` in any case.
+fn code(ours: &str) -> &str {
+    match ours {
+        "context_exceeded" | "context_budget_exceeded" => "context_length_exceeded",
+        ours => ours,
+    }
 }
 
 /// The dialect's own `type` word for a status; its SDKs choose by status, people by this word.
@@ -105,6 +114,26 @@ fn kind(status: u16) -> &'static str {
 mod tests {
     use super::*;
     use crate::chat::ErrorClass;
+
+    #[test]
+    fn a_delay_is_read_from_details_and_from_a_sentence_with_a_unit() {
+        let rows = [
+            (
+                r#"{"error":{"code":429,"details":[{"@type":"x"},{"retryDelay":"12s"}]}}"#,
+                Some("12s"),
+            ),
+            (r#"[{"error":{"details":[{"retryDelay":"0.5s"}]}}]"#, Some("0.5s")),
+            (r#"{"error":{"message":"Please try again in 5.289s."}}"#, Some("5.289s")),
+            (r#"{"error":{"message":"please try again in 6m0s (limit 5)"}}"#, Some("6m0s")),
+            (r#"{"error":{"message":"try again in 20 minutes"}}"#, None),
+            (r#"{"error":{"message":"try again in a few days"}}"#, None),
+            (r#"{"error":{"details":[{"retryDelay":null}],"message":""}}"#, None),
+            ("try again in", None),
+        ];
+        for (body, delay) in rows {
+            assert_eq!(read(429, body.as_bytes()).delay.as_deref(), delay, "{body}");
+        }
+    }
 
     #[test]
     fn compatible_servers_are_understood_where_their_words_are_plain() {

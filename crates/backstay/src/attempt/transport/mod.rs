@@ -1,8 +1,10 @@
-//! Sends requests to providers over pooled connections: the one file that knows the HTTP client.
+//! Sends requests to providers over pooled connections: the one place that knows the HTTP client.
 //!
 //! A dropped response cancels the provider at once: it closes its connection under HTTP/1.1, and
 //! resets its stream under HTTP/2, where other calls go on.
 //! Redirects are not followed: a base URL comes from config, and only from there.
+
+mod kept;
 
 use std::collections::HashMap;
 use std::error::Error as StdError;
@@ -20,6 +22,8 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Builder, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use parking_lot::Mutex;
+
+use kept::{Kept, Turns};
 
 /// A response whose body is still to be read.
 pub type Incoming = hyper::body::Incoming;
@@ -59,6 +63,15 @@ pub enum SendFault {
     /// No connection: refused, no such host, TLS, or too slow. Nothing was sent.
     #[error("no connection to {host}: {cause}")]
     Connect {
+        /// The host and port.
+        host: String,
+        /// The innermost cause.
+        cause: String,
+    },
+    /// A connection kept from earlier requests broke before the first byte of an answer: the other
+    /// side closed it while it lay idle, or as the request came.
+    #[error("the kept connection to {host} was closed: {cause}")]
+    Stale {
         /// The host and port.
         host: String,
         /// The innermost cause.
@@ -106,7 +119,7 @@ impl Transport {
     ///
     /// # Errors
     /// [`SendFault::Connect`] when nothing was sent, [`SendFault::Lost`] when something may have
-    /// been.
+    /// been, [`SendFault::Stale`] when the connection was a kept one.
     pub async fn send(
         &self,
         request: Request<Full<Bytes>>,
@@ -119,6 +132,9 @@ impl Transport {
             let cause = innermost(&error);
             if error.is_connect() {
                 return SendFault::Connect { host, cause };
+            }
+            if error.connect_info().is_some_and(Turns::broke_while_kept) {
+                return SendFault::Stale { host, cause };
             }
             SendFault::Lost { host, cause }
         })
@@ -175,7 +191,7 @@ pub(crate) fn innermost(error: &dyn StdError) -> String {
     cause.to_string()
 }
 
-/// A connector that gives up after `limit`.
+/// A connector that gives up after `limit`, and whose connections know their turns.
 #[derive(Clone)]
 struct WithinTime<C> {
     inner: C,
@@ -192,9 +208,9 @@ where
     C::Future: Send + 'static,
     C::Response: Send,
 {
-    type Response = C::Response;
+    type Response = Kept<C::Response>;
     type Error = BoxError;
-    type Future = Connecting<C::Response>;
+    type Future = Connecting<Kept<C::Response>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.inner.poll_ready(cx).map_err(Into::into)
@@ -205,7 +221,7 @@ where
         let connecting = self.inner.call(uri);
         Box::pin(async move {
             match tokio::time::timeout(limit, connecting).await {
-                Ok(done) => done.map_err(Into::into),
+                Ok(done) => done.map(Kept::new).map_err(Into::into),
                 Err(_) => Err(format!("no connection within {limit:?}").into()),
             }
         })

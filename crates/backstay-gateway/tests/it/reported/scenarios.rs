@@ -1,0 +1,175 @@
+//! Cases that are told in words, and where those are that other tests hold.
+
+use std::path::Path;
+use std::time::Duration;
+
+use backstay_mock::End;
+
+use super::{AREAS, OPENAI, cases};
+use crate::client::Line;
+use crate::world::{HELLO, Setup, request, start, streamed};
+
+/// The case, the file below `crates/` and the test that holds it.
+const ELSEWHERE: &[(&str, &str, &str)] = &[
+    (
+        "B162",
+        "backstay-decide/src/extra/tests.rs",
+        "six_in_ten_earned_is_six_retries_for_ten_calls",
+    ),
+    ("B164", "backstay-decide/src/backoff.rs", "no_attempt_is_too_many_for_the_bound"),
+    (
+        "B186",
+        "backstay-decide/src/breaker/tests/testing.rs",
+        "a_dropped_or_neutral_test_lets_the_next_call_test_at_once",
+    ),
+    (
+        "B187",
+        "backstay-decide/src/breaker/tests/testing.rs",
+        "a_test_that_never_reports_makes_way_for_the_next",
+    ),
+    (
+        "B188",
+        "backstay-decide/src/breaker/tests/testing.rs",
+        "a_dropped_or_neutral_test_lets_the_next_call_test_at_once",
+    ),
+    (
+        "B190",
+        "backstay-decide/src/breaker/tests/opening.rs",
+        "a_failure_is_counted_once_and_only_as_a_failure",
+    ),
+    ("B193", "backstay-decide/src/tiers.rs", "a_rest_is_waited_for_only_if_an_attempt_still_fits"),
+    (
+        "B219",
+        "backstay-gateway/tests/it/hang_up.rs",
+        "a_caller_who_hangs_up_cancels_the_provider_within_a_tenth_of_a_second",
+    ),
+    (
+        "B220",
+        "backstay-gateway/tests/it/hang_up.rs",
+        "a_caller_who_hangs_up_cancels_the_provider_within_a_tenth_of_a_second",
+    ),
+    (
+        "B228",
+        "backstay/src/record/store/sqlite.rs",
+        "who_waits_for_a_full_queue_does_not_stop_a_call_from_handing_its_row_over",
+    ),
+    ("B229", "backstay-decide/src/pacing/tests.rs", "a_refused_request_takes_nothing_anywhere"),
+    ("B230", "backstay-decide/src/pacing/counting.rs", "cached_input_counts_as_the_provider_says"),
+    ("B232", "backstay-decide/src/pacing/tests.rs", "a_request_that_can_never_fit_is_told_so"),
+    (
+        "B233",
+        "backstay-decide/src/pacing/tests.rs",
+        "a_steady_load_within_the_limit_never_waits_at_a_window_edge",
+    ),
+    (
+        "B234",
+        "backstay-decide/tests/limit_cases.rs",
+        "four_processes_with_a_quarter_of_the_share_keep_the_limit_together",
+    ),
+];
+
+/// Cases without a test, and why.
+const OPEN: &[(&str, &str)] = &[
+    ("B163", "budgets are not shared by threads yet"),
+    ("B178", "what a target does not take is not left out yet"),
+    ("B179", "signed blocks are not taken out yet"),
+    ("B180", "ids of tools are not shortened yet"),
+    ("B221", "a call cannot be carried on yet when its caller left"),
+    ("B225", "there is no shared store"),
+];
+
+#[test]
+fn every_reported_case_of_a_call_is_played_or_has_a_test_that_is_there() {
+    let Some(cases) = cases() else { return };
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let here = include_str!("scenarios.rs");
+    let mut missing = Vec::new();
+    for case in &cases {
+        let (id, area) = (case["id"].as_str().expect("an id"), case["area"].as_str());
+        let ours = area.is_some_and(|area| AREAS.contains(&area) || OTHERS.contains(&area));
+        let open = OPEN.iter().any(|(known, _)| *known == id);
+        if !ours || open || super::is_played(case) || here.contains(&format!("/// Case {id}")) {
+            continue;
+        }
+        let Some((_, file, test)) = ELSEWHERE.iter().find(|(known, ..)| *known == id) else {
+            missing.push(format!("{id}: no test"));
+            continue;
+        };
+        let text = std::fs::read_to_string(crates.join(file)).unwrap_or_default();
+        if !text.contains(&format!("fn {test}(")) {
+            missing.push(format!("{id}: no test {test} in {file}"));
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+/// Areas without exchanges to play.
+const OTHERS: [&str; 3] = ["cancellation", "rate_limit_accounting", "load_resource"];
+
+/// Case B173: fallbacks that name each other were walked for ever, and the log with them. Tiers are a
+/// list, so there is no circle; a failure that is the request's own is not even carried to the next.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bad_request_is_asked_once_whatever_the_number_of_tiers() {
+    let world = Setup::new()
+        .target("a", "openai", &["status-400"])
+        .target("b", "openai", &["status-400"])
+        .target("c", "openai", &["status-400"])
+        .route("ring", &["a", "b", "c"], "")
+        .start()
+        .await;
+    let seen = world.ask(OPENAI, &request(OPENAI, "ring", HELLO)).await;
+    assert_eq!((seen.status, seen.attempts(), world.mock.log().len()), (400, 1, 1));
+    let id = seen.header("x-backstay-call-id");
+    world.engine().call_log().flush();
+    let row = world.engine().call_log().find(id).expect("a log").expect("a row");
+    let story = serde_json::to_string(&row.trail).expect("a trail");
+    assert!(story.len() < 20_000, "{} bytes", story.len());
+    world.stop().await;
+}
+
+/// Case B223: a request that was refused before it was sent kept its slot.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broken_request_leaves_the_only_place_free() {
+    let world = Setup::new()
+        .target("one", "openai", &["healthy"])
+        .and("max_concurrency = 1")
+        .route("narrow", &["one"], "deadline = \"2s\"")
+        .start()
+        .await;
+    for _ in 0..3 {
+        let mut broken = request(OPENAI, "narrow", HELLO);
+        broken["messages"][0]["role"] = "nobody".into();
+        let seen = world.ask(OPENAI, &broken).await;
+        assert_ne!(seen.status, 503, "{}", seen.text());
+    }
+    let seen = world.ask(OPENAI, &request(OPENAI, "narrow", HELLO)).await;
+    assert_eq!(seen.status, 200, "{}", seen.text());
+    world.stop().await;
+}
+
+/// Case B224: a slot came back when the stream began, not when it ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_holds_its_place_to_its_end() {
+    let world = Setup::new()
+        .target("one", "openai", &["healthy+n=100+gap=20ms", "healthy"])
+        .and("max_concurrency = 1")
+        .route("narrow", &["one"], "deadline = \"5s\"")
+        .start()
+        .await;
+    let body = streamed(request(OPENAI, "narrow", HELLO)).to_string();
+    let mut first = Line::open(world.address()).await;
+    first.ask(start(OPENAI), &[], body.as_bytes()).await.expect("sent");
+    first.read_until("data:").await;
+    let plain = request(OPENAI, "narrow", HELLO);
+    let second = world.ask(OPENAI, &plain);
+    let early = tokio::time::timeout(Duration::from_millis(500), second).await;
+    assert!(early.is_err(), "the second call did not wait: {early:?}");
+    assert_eq!(world.log("one").len(), 1, "it was not sent");
+    drop(first);
+    let seen = world.ask(OPENAI, &plain).await;
+    assert_eq!(seen.status, 200, "the place is back: {}", seen.text());
+    let ends: Vec<End> =
+        world.settled_log("one").await.into_iter().map(|entry| entry.end).collect();
+    assert_eq!(ends.first(), Some(&End::ClientGone));
+    world.stop().await;
+}
