@@ -8,6 +8,9 @@ use backstay_decide::Dice;
 use backstay_decide::Moment;
 use tokio::time::Instant;
 
+/// Later than anything here goes on for.
+const FAR: Duration = Duration::from_hours(30 * 365 * 24);
+
 /// Time since the engine began, and the wall clock beside it.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
@@ -30,9 +33,10 @@ impl Clock {
         tokio::time::sleep_until(self.instant(moment)).await;
     }
 
-    /// `moment` as tokio's timers want it.
+    /// `moment` as tokio's timers want it; what is beyond their time is in thirty years.
     pub fn instant(&self, moment: Moment) -> Instant {
-        self.origin + moment.since(Moment::ORIGIN)
+        let since = moment.since(Moment::ORIGIN);
+        self.origin.checked_add(since).unwrap_or_else(|| self.origin + FAR)
     }
 
     /// Wall time since the Unix epoch.

@@ -71,10 +71,15 @@ impl Lane {
         self.tag
     }
 
-    /// Puts a call in. `virtual_now`: a class that was idle has no claim on the past.
+    /// A call comes where none waits: a class that was idle has no claim on the past.
+    pub(super) fn wake(&mut self, virtual_now: u128) {
+        self.tag = self.tag.max(virtual_now);
+    }
+
+    /// Puts a call in.
     pub(super) fn put(&mut self, number: u64, ask: &Ask, virtual_now: u128, now: Moment) {
         if self.is_empty() {
-            self.tag = self.tag.max(virtual_now);
+            self.wake(virtual_now);
         }
         let Ask { cost, bytes, deadline, needs, class: _ } = *ask;
         let start = latest_start(deadline, needs);
@@ -96,6 +101,11 @@ impl Lane {
     /// The most urgent call, and the last moment at which it can start.
     pub(super) fn first(&self) -> Option<(Moment, u64)> {
         self.urgency.first().copied()
+    }
+
+    /// The call of that number.
+    pub(super) fn at(&self, number: u64) -> Option<&Waiting> {
+        self.waiting.get(&number)
     }
 
     /// Calls from the newest on.

@@ -7,6 +7,7 @@
 //!
 //! | event | what it does |
 //! |---|---|
+//! | [`Queue::go`] | lets a call go that finds nobody waiting and a free seat |
 //! | [`Queue::enter`] | takes a call in, unless it cannot be served in time or there is no room; the lowest class leaves first |
 //! | [`Queue::next`] | names the call that goes now, and those whose time is over |
 //! | [`Queue::leave`] | a caller gave up |
@@ -28,11 +29,15 @@ use std::time::Duration;
 use crate::time::{Moment, Secs};
 
 mod ahead;
+mod drain;
 mod gone;
 mod lane;
+mod room;
 
+pub use drain::Drain;
 pub use gone::{Gone, Left, Refusal};
 use lane::{Lane, latest_start};
+use room::Room;
 
 /// The most calls that one arrival may push out; one that would need more is refused.
 pub const MOST_SHED: usize = 64;
@@ -130,6 +135,24 @@ pub struct Running {
     cost: u64,
 }
 
+impl Running {
+    /// What its class was charged when it went.
+    pub const fn cost(&self) -> u64 {
+        self.cost
+    }
+}
+
+/// The call that is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Next {
+    /// Which call.
+    pub ticket: Ticket,
+    /// What it costs, as it said on entry; at least 1.
+    pub cost: u64,
+    /// Its bytes.
+    pub bytes: u64,
+}
+
 /// Who goes now.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Turn {
@@ -212,6 +235,11 @@ impl Queue {
         Ok(())
     }
 
+    /// What it is made of.
+    pub const fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
     /// Calls that wait.
     pub fn count(&self) -> usize {
         self.lanes.iter().map(Lane::count).sum()
@@ -237,6 +265,21 @@ impl Queue {
             .collect()
     }
 
+    /// Lets a call go that finds nobody waiting, with `free` seats: the same as to enter and to be
+    /// the next, and cheaper. `None`: it has to enter.
+    pub fn go(&mut self, ask: &Ask, free: u32, now: Moment) -> Option<Running> {
+        let class = ask.class.min(self.lanes.len() - 1);
+        let in_time = latest_start(ask.deadline, ask.needs) >= now;
+        if !in_time || !self.is_open(class, free) || self.lanes.iter().any(|lane| !lane.is_empty())
+        {
+            return None;
+        }
+        self.tickets += 1;
+        let ticket = Ticket { class, number: self.tickets };
+        self.lanes[class].wake(self.virtual_now);
+        Some(self.start(ticket, ask.cost.max(1), Duration::ZERO))
+    }
+
     /// Takes a call in. `drain` is the cost that leaves in a second, of all classes; `None`: not
     /// known, and then only the call's own time counts.
     pub fn enter(&mut self, ask: &Ask, drain: Option<u64>, now: Moment) -> Entry {
@@ -257,18 +300,23 @@ impl Queue {
         Entry { ticket: Ok(ticket), gone }
     }
 
+    /// Who would go now, with `free` seats, if nobody's time is over; see [`Queue::expire`].
+    pub fn peek(&self, free: u32) -> Option<Next> {
+        let class = self.choose(free)?;
+        let (_, number) = self.lanes[class].first()?;
+        let waiting = self.lanes[class].at(number)?;
+        let ticket = Ticket { class, number };
+        Some(Next { ticket, cost: waiting.cost, bytes: waiting.bytes })
+    }
+
     /// Who goes now, with `free` seats. Ask again until nobody may.
     pub fn next(&mut self, free: u32, now: Moment) -> Turn {
         let gone = self.expire(now);
         let call = self.choose(free).and_then(|class| {
             let (_, number) = self.lanes[class].first()?;
             let ticket = Ticket { class, number };
-            let lane = &mut self.lanes[class];
-            let waiting = lane.take(ticket)?;
-            let started = lane.charge(waiting.cost, self.rules.classes[class].share);
-            lane.running = lane.running.saturating_add(1);
-            self.virtual_now = self.virtual_now.max(started);
-            Some(Running { ticket, waited: now.since(waiting.entered), cost: waiting.cost })
+            let waiting = self.lanes[class].take(ticket)?;
+            Some(self.start(ticket, waiting.cost, now.since(waiting.entered)))
         });
         Turn { call, gone }
     }
@@ -287,19 +335,36 @@ impl Queue {
         lane.correct(cost, took, self.rules.classes[ticket.class].share);
     }
 
+    /// Charges a call's class, and moves the virtual time on to where that stood.
+    fn start(&mut self, ticket: Ticket, cost: u64, waited: Duration) -> Running {
+        let lane = &mut self.lanes[ticket.class];
+        let started = lane.charge(cost, self.rules.classes[ticket.class].share);
+        lane.running = lane.running.saturating_add(1);
+        self.virtual_now = self.virtual_now.max(started);
+        Running { ticket, waited, cost }
+    }
+
+    /// Seats that are kept for a class and not taken by it.
+    fn missing(&self, class: usize) -> u32 {
+        self.rules.classes[class].kept.saturating_sub(self.lanes[class].running)
+    }
+
+    /// Whether a class may go with `free` seats: the others' kept ones are left to them.
+    fn is_open(&self, class: usize, free: u32) -> bool {
+        let others = (0..self.lanes.len()).filter(|other| *other != class);
+        free > others.map(|other| self.missing(other)).fold(0, u32::saturating_add)
+    }
+
     /// The class that goes next: of those that wait and leave others their kept seats, the one that
     /// is furthest behind.
     fn choose(&self, free: u32) -> Option<usize> {
-        let missing =
-            |class: usize| self.rules.classes[class].kept.saturating_sub(self.lanes[class].running);
-        let all = (0..self.lanes.len()).map(missing).fold(0, u32::saturating_add);
         (0..self.lanes.len())
-            .filter(|class| !self.lanes[*class].is_empty() && free > all - missing(*class))
+            .filter(|class| !self.lanes[*class].is_empty() && self.is_open(*class, free))
             .min_by_key(|class| self.lanes[*class].tag())
     }
 
     /// Removes all calls whose time is over.
-    fn expire(&mut self, now: Moment) -> Vec<Gone> {
+    pub fn expire(&mut self, now: Moment) -> Vec<Gone> {
         let mut gone = Vec::new();
         for class in 0..self.lanes.len() {
             while let Some((start, number)) = self.lanes[class].first() {
@@ -327,17 +392,21 @@ impl Queue {
         Some(Gone { ticket, class, waited: now.since(waiting.entered), left: left(&waiting) })
     }
 
+    /// What would go before a call in its class, and how long that takes at `drain` a second, of all
+    /// classes. A drain of nothing says nothing: then the wait is zero.
+    pub fn ahead(&self, ask: &Ask, drain: u64, now: Moment) -> (u64, Duration) {
+        let class = ask.class.min(self.lanes.len() - 1);
+        let ahead = self.lanes[class].ahead.until(latest_start(ask.deadline, ask.needs), now);
+        // A pause is likely to end.
+        let wait = if drain == 0 { Duration::ZERO } else { self.wait_for(class, ahead, drain) };
+        (ahead, wait)
+    }
+
     /// Why a call would come too late.
     fn too_late(&self, ask: &Ask, drain: Option<u64>, now: Moment) -> Option<Refusal> {
-        let start = latest_start(ask.deadline, ask.needs);
         let (left, needs) = (now.until(ask.deadline), ask.needs);
-        let mut wait = Duration::ZERO;
-        let mut ahead = 0;
-        // Nothing drains in no time: then a wait cannot be told, and a pause is likely to end.
-        if let Some(drain) = drain.filter(|drain| *drain > 0) {
-            ahead = self.lanes[ask.class].ahead.until(start, now);
-            wait = self.wait_for(ask.class, ahead, drain);
-        }
+        let known = drain.filter(|drain| *drain > 0);
+        let (ahead, wait) = known.map_or((0, Duration::ZERO), |drain| self.ahead(ask, drain, now));
         let late = now.plus(wait).plus(needs) > ask.deadline;
         late.then_some(Refusal::TooLate { wait, ahead, needs, left })
     }
@@ -384,69 +453,6 @@ impl Queue {
             bytes,
             most_bytes: self.rules.bytes,
         })
-    }
-
-    /// Calls that are kept for a class.
-    fn kept_count(&self, class: usize) -> usize {
-        let share = u128::from(self.rules.classes[class].share);
-        let kept = self.rules.count as u128 * share / u128::from(self.shares);
-        usize::try_from(kept).unwrap_or(usize::MAX)
-    }
-
-    /// Bytes that are kept for a class.
-    fn kept_bytes(&self, class: usize) -> u64 {
-        let share = u128::from(self.rules.classes[class].share);
-        let kept = u128::from(self.rules.bytes) * share / u128::from(self.shares);
-        u64::try_from(kept).unwrap_or(u64::MAX)
-    }
-}
-
-/// The room there would be for a call.
-struct Room<'a> {
-    queue: &'a Queue,
-    /// Calls and bytes with the arrival, and without those that leave for it.
-    count: usize,
-    bytes: u64,
-    /// Whether the arrival takes no more than what is kept for its class.
-    under_its_share: bool,
-    shed: Vec<Ticket>,
-}
-
-impl<'a> Room<'a> {
-    fn of(queue: &'a Queue, ask: &Ask) -> Self {
-        let lane = &queue.lanes[ask.class];
-        let under_its_share = lane.count() < queue.kept_count(ask.class)
-            && lane.bytes.saturating_add(ask.bytes) <= queue.kept_bytes(ask.class);
-        Self {
-            queue,
-            count: queue.count() + 1,
-            bytes: queue.bytes().saturating_add(ask.bytes),
-            under_its_share,
-            shed: Vec::new(),
-        }
-    }
-
-    fn fits(&self) -> bool {
-        self.count <= self.queue.rules.count && self.bytes <= self.queue.rules.bytes
-    }
-
-    /// Sheds a class from its newest call on, until it is down to its share or the arrival fits.
-    fn shed(&mut self, class: usize) {
-        let lane = &self.queue.lanes[class];
-        let (mut count, mut bytes) = (lane.count(), lane.bytes);
-        let (kept_count, kept_bytes) = (self.queue.kept_count(class), self.queue.kept_bytes(class));
-        for (number, waiting) in lane.newest() {
-            let too_many = self.count > self.queue.rules.count;
-            let may_go = if too_many { count > kept_count } else { bytes > kept_bytes };
-            if self.fits() || !may_go || self.shed.len() >= MOST_SHED {
-                return;
-            }
-            count -= 1;
-            bytes = bytes.saturating_sub(waiting.bytes);
-            self.count -= 1;
-            self.bytes = self.bytes.saturating_sub(waiting.bytes);
-            self.shed.push(Ticket { class, number });
-        }
     }
 }
 

@@ -365,8 +365,48 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+#[test]
+fn a_call_goes_at_once_only_where_it_would_be_the_next() {
+    let classes = vec![class("a", 1, 0), class("b", 1, 2)];
+    let mut queue = Queue::new(Rules { classes, ..Rules::default() });
+    assert_eq!(queue.go(&ask(0, 1), 2, at(0)), None, "two seats are kept for the other class");
+    let going = queue.go(&ask(0, 0), 3, at(0)).unwrap();
+    assert_eq!((going.cost(), going.waited, going.ticket.class()), (1, Duration::ZERO, 0));
+    let late = Ask { deadline: at(1000), needs: Duration::from_secs(1), ..ask(1, 1) };
+    assert_eq!(queue.go(&late, 3, at(1)), None);
+    let kept = queue.go(&late, 1, at(0)).unwrap();
+    let next = put(&mut queue, ask(0, 7));
+    assert_eq!(queue.go(&ask(1, 1), 3, at(0)), None, "somebody waits");
+    assert_eq!(queue.peek(1), None);
+    assert_eq!(queue.peek(2), Some(Next { ticket: next, cost: 7, bytes: 1 }));
+    queue.done(kept, 1);
+    assert_eq!(queue.peek(2), None, "its seat is kept again");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn to_go_at_once_is_to_enter_and_be_the_next(
+        calls in prop::collection::vec((0_usize..3, 0_u64..100, any::<bool>()), 1..40),
+    ) {
+        let mut direct = Queue::new(Rules::default());
+        let mut through = Queue::new(Rules::default());
+        for (class, cost, runs_on) in calls {
+            let going = direct.go(&ask(class, cost), 1000, at(0)).unwrap();
+            put(&mut through, ask(class, cost));
+            let next = through.next(1000, at(0)).call.unwrap();
+            prop_assert_eq!(&going, &next);
+            if !runs_on {
+                direct.done(going, cost / 2);
+                through.done(next, cost / 2);
+            }
+            let tags = |queue: &Queue| queue.lanes.iter().map(Lane::tag).collect::<Vec<_>>();
+            prop_assert_eq!(tags(&direct), tags(&through));
+            prop_assert_eq!(direct.virtual_now, through.virtual_now);
+            prop_assert_eq!(direct.standing(at(0)), through.standing(at(0)));
+        }
+    }
 
     /// Invariants 5, 7, 19: every call that enters goes, leaves or waits, exactly once; none goes
     /// after its time; count and bytes stay within their bounds; shares of the room are kept.

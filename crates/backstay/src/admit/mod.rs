@@ -4,6 +4,8 @@
 //! is a count of calls with an upper bound; queues and priorities come with their issue
 //! (docs/gaps.md).
 
+pub mod line;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
