@@ -9,8 +9,10 @@
 //!   half of the limit is used: an idle target proves nothing.
 //! * A strain takes a fifth, at most once in the time of a usual first token: calls that strain
 //!   together are one strain.
+//! * A minute without a strain, and each clean token adds a whole place: the load doubles a round. An
+//!   outage must not hold back for long what comes after it.
 //! * Without a ceiling there is no limit until the first strain, which sets one from what was in
-//!   flight.
+//!   flight, but never below [`LEAST_GUESS`]: whoever knows better sets a ceiling.
 
 use std::fmt;
 use std::time::Duration;
@@ -23,10 +25,18 @@ const WHOLE: u64 = 1000;
 /// What a strain leaves, in thousandths.
 const KEPT: u64 = 800;
 
+/// The least that is guessed where no ceiling is known: an outage met by two calls does not mean that
+/// two are too many.
+pub const LEAST_GUESS: u32 = 10;
+
+/// How long after the last strain the limit grows a place a token.
+const CALM: Duration = Duration::from_mins(1);
+
 /// What a target may carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Never fewer places than this, unless `ceiling` is lower; at least 1.
+    /// Never fewer places than this, unless `ceiling` is lower; at least 1, and at least
+    /// [`LEAST_GUESS`] without a ceiling.
     pub floor: u32,
     /// Never more places than this. 0: no ceiling.
     pub ceiling: u32,
@@ -43,7 +53,8 @@ impl Default for Bounds {
 
 impl Bounds {
     fn floor(&self) -> u64 {
-        let floor = u64::from(self.floor.max(1)) * WHOLE;
+        let least = if self.ceiling == 0 { LEAST_GUESS } else { 1 };
+        let floor = u64::from(self.floor.max(least)) * WHOLE;
         floor.min(self.ceiling())
     }
 
@@ -188,7 +199,7 @@ impl Places {
     pub fn note(&mut self, sign: Sign, usual: Duration, bounds: &Bounds, now: Moment) {
         match sign {
             Sign::Neutral => {}
-            Sign::Clean => self.grow(bounds),
+            Sign::Clean => self.grow(bounds, now),
             Sign::Strained if now < self.strained_until => {}
             Sign::Strained => {
                 let from = self.thousandths(bounds).unwrap_or(u64::from(self.in_flight) * WHOLE);
@@ -198,10 +209,11 @@ impl Places {
         }
     }
 
-    fn grow(&mut self, bounds: &Bounds) {
+    fn grow(&mut self, bounds: &Bounds, now: Moment) {
         let Some(limit) = self.thousandths(bounds) else { return };
         if u64::from(self.in_flight) * 2 * WHOLE >= limit {
-            let step = (WHOLE * WHOLE / limit.max(1)).max(1);
+            let calm = now.since(self.strained_until) >= CALM;
+            let step = if calm { WHOLE } else { (WHOLE * WHOLE / limit.max(1)).max(1) };
             self.limit = Some(limit.saturating_add(step).min(bounds.ceiling()));
         }
     }
@@ -369,6 +381,27 @@ mod tests {
     }
 
     #[test]
+    fn an_outage_does_not_hold_back_for_long_what_comes_after_it() {
+        let free = Bounds::default();
+        let mut places = Places::new();
+        let _two = hold(&mut places, &free, 2);
+        for second in 0..10 {
+            places.note(Sign::Strained, SECOND, &free, at(second * 1000));
+        }
+        assert_eq!(places.limit(&free), Some(LEAST_GUESS), "two calls met it: that says little");
+        let _ten = hold(&mut places, &free, 8);
+        let mut clean = |count, second: u64| {
+            for _ in 0..count {
+                places.note(Sign::Clean, SECOND, &free, at(second * 1000));
+            }
+            places.limit(&free)
+        };
+        assert_eq!(clean(10, 69), Some(10), "one in a round, nearly");
+        assert_eq!(clean(5, 70), Some(15), "a minute after the last strain: one each");
+        assert_eq!(clean(50, 71), Some(20), "ten in flight are half of twenty");
+    }
+
+    #[test]
     fn the_floor_holds_and_never_lies_over_the_ceiling() {
         let mut places = Places::new();
         for second in 0..50 {
@@ -453,7 +486,8 @@ mod tests {
                 prop_assert!(most == 0 || places.bytes() <= most);
                 if let Some(limit) = places.limit(&bounds) {
                     prop_assert!(limit >= 1 && (ceiling == 0 || limit <= ceiling));
-                    let least = if ceiling == 0 { floor.max(1) } else { floor.max(1).min(ceiling) };
+                    let least =
+                        if ceiling == 0 { floor.max(LEAST_GUESS) } else { floor.max(1).min(ceiling) };
                     prop_assert!(limit >= least);
                 }
             }

@@ -9,12 +9,12 @@
 //! | what went wrong, and whose turn is it to act? | [`fault`], [`refusal`] |
 //! | what now: again, elsewhere, re-ask, hand on, or end? | [`recover`] |
 //! | who answers next? | [`tiers`] |
-//! | may this target be called? | [`breaker`], [`lease`] |
+//! | may this target be called? | [`breaker`] |
 //! | how fast, and how much at once? | [`pacing`], [`aimd`] |
 //! | may it be tried once more, or take another's load? | [`extra`] |
 //! | who waits, who goes next, who leaves? | [`queue`] |
 //! | how long to wait? | [`backoff`], [`retry_after`] |
-//! | how much time is there? | [`deadline`], [`timers`] |
+//! | how much time is there? | [`deadline`], [`timers`], [`usual`] |
 //! | does the request fit? | [`budget`] |
 //! | may it be asked once more? | [`recover::reask`] |
 //! | what does it cost, and may the key pay it? | [`money`], [`spend`] |
@@ -29,7 +29,6 @@ pub mod deadline;
 pub mod dice;
 pub mod extra;
 pub mod fault;
-pub mod lease;
 pub mod money;
 pub mod pacing;
 pub mod queue;
@@ -41,6 +40,7 @@ pub mod spend;
 pub mod tiers;
 pub mod time;
 pub mod timers;
+pub mod usual;
 
 pub use backoff::Backoff;
 pub use breaker::{Breaker, Verdict};

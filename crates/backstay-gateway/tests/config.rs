@@ -129,7 +129,7 @@ fn the_sample_means_what_it_says() {
     let local = &policy.targets["local"];
     assert_eq!(local.model.as_deref(), Some("smollm"));
     assert_eq!((local.pinning, local.structured), (Pinning::Pinned, Structured::Nothing));
-    assert_eq!((local.streams, local.max_concurrency), (false, 4));
+    assert_eq!((local.streams, local.limits.places.ceiling), (false, 4));
     assert_eq!(local.max_request_bytes, 65_536);
     assert_eq!(local.retires, Some(jiff::civil::date(2030, 1, 1)));
     assert_eq!(policy.targets["main"].context_tokens, Some(128_000));

@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::policy::{Policy, Route};
 use crate::record::{CallLog, Metrics};
 use crate::recover::Template;
-use crate::route::{self, Health};
+use crate::route::{self, Health, Snapshot};
 use crate::validate::rules::Rule;
 use crate::validate::schema::{Schema, SchemaCache};
 
@@ -131,6 +131,19 @@ impl Engine {
     /// The metrics.
     pub fn metrics(&self) -> &Metrics {
         &self.shared.metrics
+    }
+
+    /// How every target stands that was called since the start, in no order.
+    pub fn standings(&self) -> Vec<Snapshot> {
+        self.shared.health.snapshots()
+    }
+
+    /// All metrics as text, with how the targets stand now.
+    pub fn metrics_text(&self) -> String {
+        for standing in self.standings() {
+            self.shared.metrics.stands(&standing);
+        }
+        self.shared.metrics.text(self.shared.call_log.dropped())
     }
 
     pub(crate) fn seats(&self) -> Arc<AtomicUsize> {

@@ -68,7 +68,7 @@ fn policy(mock: &Mock, model: &str, change: impl FnOnce(&mut Route)) -> Policy {
         structured: Structured::JsonSchema,
         subset: None,
         streams: true,
-        max_concurrency: 0,
+        limits: backstay::policy::Limits::default(),
         max_request_bytes: 0,
         breaker: backstay_decide::breaker::Rules::DEFAULT,
     });

@@ -76,7 +76,7 @@ fn ready(gateway: &Gateway) -> Response<Sent> {
 
 fn metrics(gateway: &Gateway) -> Response<Sent> {
     let engine = gateway.engine();
-    let mut response = text(engine.metrics().text(engine.call_log().dropped()));
+    let mut response = text(engine.metrics_text());
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response

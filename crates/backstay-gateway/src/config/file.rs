@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::breaker_words::BreakerTable;
+use super::limit_words::PlacesTable;
 use super::mend_words::{AlignTable, FieldTable, MendTable, ReportWord};
 use super::words::{
     AuthWord, CapWord, Day, DialectWord, KeyText, Length, RefusalWord, RuntimeWord, SemanticWord,
@@ -162,8 +163,11 @@ pub(super) struct ModelTable {
     pub(super) schema_subset: Option<SubsetWord>,
     /// Whether it can stream.
     pub(super) streams: bool,
-    /// Most calls at once. 0: no limit of ours.
+    /// Most calls at once; fewer while the target strains: [calls at once](limits.md#calls-at-once). 0:
+    /// no limit until it strains.
     pub(super) max_concurrency: u32,
+    /// What else bounds the calls at once. Default: those below.
+    pub(super) places: PlacesTable,
     /// The largest request body it takes, in bytes. 0: not checked.
     pub(super) max_request_bytes: u64,
     /// When it rests, where that differs from `[breaker]`: the same keys. Default: as there.
@@ -185,6 +189,7 @@ impl Default for ModelTable {
             schema_subset: None,
             streams: true,
             max_concurrency: 0,
+            places: PlacesTable::default(),
             max_request_bytes: 0,
             breaker: BreakerTable::default(),
         }

@@ -11,6 +11,7 @@ mod breaker_words;
 mod build;
 mod environment;
 mod file;
+mod limit_words;
 mod mend_words;
 mod nearest;
 mod problem;

@@ -17,6 +17,7 @@ mod failures;
 mod fixed;
 mod hang_up;
 mod library;
+mod limits;
 mod lowered;
 mod mending;
 mod pairs;

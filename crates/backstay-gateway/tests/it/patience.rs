@@ -32,17 +32,18 @@ async fn waiting_for_a_busy_target_is_one_line_of_the_story() {
     assert!(log[1].at_ms - log[0].ended_at_ms.unwrap() < 150.0, "a free place was not noticed");
     let row = world.engine().call_log().find(second.header("x-backstay-call-id"));
     let trail = row.unwrap().expect("a row").trail;
-    let waits: Vec<f64> = trail
+    let waits: Vec<(f64, &str)> = trail
         .notes
         .iter()
-        .filter_map(|note| match note.step {
-            Step::Waited { ms, .. } => Some(ms),
+        .filter_map(|note| match &note.step {
+            Step::Waited { ms, why } => Some((*ms, &**why)),
             _ => None,
         })
         .collect();
     assert_eq!(waits.len(), 1, "{waits:?}");
     // The waits as planned: a busy machine sleeps longer.
-    assert!(waits[0] > 400.0, "{waits:?}");
+    assert!(waits[0].0 > 400.0, "{waits:?}");
+    assert_eq!(waits[0].1, "one-1: full_places (1 calls in flight, 1 allowed now)");
     world.stop().await;
 }
 

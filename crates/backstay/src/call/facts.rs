@@ -17,7 +17,7 @@ use crate::contract::CapOwner;
 use crate::fault::CallError;
 use crate::policy::RefusalPolicy;
 use crate::record::Outcome;
-use crate::route::{self, Armed};
+use crate::route::{self, Armed, Brought, Ending};
 use crate::validate::{self, Asked, Checked, Layer, Unfit};
 
 /// First bound of a wait after a failure. S2's and the SDKs' choice is 0.5 to 1 s; a caller behind
@@ -53,11 +53,11 @@ impl Call {
         }
         self.came(&seen);
         self.attempted(&seen);
-        let Seen { armed, result, .. } = seen;
+        let Seen { armed, result, first_token, .. } = seen;
         match result {
-            Ok(Got::Whole(whole)) => self.judge(armed, *whole),
+            Ok(Got::Whole(whole)) => self.judge(armed, *whole, Brought::Content(first_token)),
             Ok(Got::Live(opened)) => {
-                self.opened(&armed.held);
+                self.opened(&armed.held, Brought::Content(first_token));
                 self.end = Some(End::Stream(opened, armed.held));
                 self.plan = Plan::Over;
             }
@@ -70,14 +70,14 @@ impl Call {
                     return;
                 }
                 let report = self.report(Some(failure.fault));
-                self.settle(armed, report);
+                self.settle(armed, report, Brought::Content(first_token));
                 self.follow(next, failure, None);
             }
             Err(failure) => {
                 self.at_least |= failure.fault != Fault::ConnectFailed;
                 self.rest(&armed, &failure);
                 let report = self.report(Some(failure.fault));
-                self.settle(armed, report);
+                self.settle(armed, report, Brought::Fault(failure.fault));
                 let next = self.decide(&failure);
                 self.follow(next, failure, None);
             }
@@ -100,12 +100,12 @@ impl Call {
     }
 
     /// Judges a whole reply: it ends the call, or is a failure like any other.
-    fn judge(&mut self, armed: Armed, whole: Whole) {
+    fn judge(&mut self, armed: Armed, whole: Whole, brought: Brought) {
         self.lowerings = Arc::clone(&armed.request.lowerings);
         self.counted(&whole.reply);
         let verdict = self.verdict(&whole);
         let report = self.report(verdict.as_ref().err().map(|(_, unfit)| unfit.fault));
-        self.settle(armed, report);
+        self.settle(armed, report, brought);
         self.judged(verdict.as_ref().err().map(|(_, unfit)| unfit));
         match verdict {
             Ok(checked) => self.passes(whole, checked),
@@ -184,9 +184,9 @@ impl Call {
     }
 
     /// Reports how the attempt went to its target's breaker.
-    fn settle(&mut self, armed: Armed, report: Report) {
+    fn settle(&mut self, armed: Armed, report: Report, brought: Brought) {
         let now = self.engine.now();
-        let changes = armed.held.settle(report, now, &armed.target.breaker);
+        let changes = armed.held.settle(Ending { report, brought }, now);
         self.turned(armed.index, &changes);
     }
 

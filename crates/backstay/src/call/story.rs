@@ -111,8 +111,8 @@ impl Call {
         self.tell(Step::Skipped { target, why });
     }
 
-    pub(crate) fn waits(&mut self, why: &str, wait: Duration) {
-        self.tell(Step::Waited { ms: milliseconds(wait), why: why.to_owned().into() });
+    pub(crate) fn waits(&mut self, why: String, wait: Duration) {
+        self.tell(Step::Waited { ms: milliseconds(wait), why: why.into() });
     }
 
     /// What came of an attempt.
@@ -243,7 +243,7 @@ impl Call {
                     tracing::info!(target_id = target, %turn, "breaker restored");
                 }
             }
-            let shut = stop.health.shut(plane, now, &stop.target.breaker);
+            let shut = stop.health.shut(plane, now);
             self.engine.metrics().breaker(target, plane, (turned_to(&turn.change), shut));
             steps.push(Step::Turned { target: target.to_owned(), change: turn.to_string() });
         }

@@ -1,7 +1,7 @@
 //! The end of a call whose reply was handed on as a stream.
 
 use backstay_decide::Verdict;
-use backstay_decide::breaker::{Report, Rules};
+use backstay_decide::breaker::{Report, Turn};
 use backstay_decide::fault::Fault;
 use backstay_wire::{Dialect, Finish, Reply, Usage};
 
@@ -11,7 +11,7 @@ use super::facts::sentence;
 use crate::attempt::{Failure, Whole};
 use crate::fault::CallError;
 use crate::record::Outcome;
-use crate::route::Held;
+use crate::route::{Brought, Ending, Held};
 
 impl Call {
     /// The dialect of the target the call is at.
@@ -26,28 +26,24 @@ impl Call {
         }
     }
 
-    /// Reports how the stream went to its target's breaker.
-    pub(crate) fn streamed(&mut self, held: Held, report: Report) {
-        let now = self.engine.now();
-        let Some((index, rules)) = self.at() else { return };
+    /// Reports how the stream went to its target.
+    pub(crate) fn streamed(&mut self, held: Held, report: Report, brought: Brought) {
         // What was handed on piece by piece was not judged.
         let report = Report { quality: Verdict::Neutral, ..report };
-        let changes = held.settle(report, now, &rules);
-        self.turned(index, &changes);
+        let changes = held.settle(Ending { report, brought }, self.engine.now());
+        self.turned_here(&changes);
     }
 
-    /// Reports to its target's breaker that the stream brought content.
-    pub(super) fn opened(&mut self, held: &Held) {
-        let now = self.engine.now();
-        let Some((index, rules)) = self.at() else { return };
-        let changes = held.started(now, &rules);
-        self.turned(index, &changes);
+    /// Reports to its target that the stream brought content.
+    pub(super) fn opened(&mut self, held: &Held, brought: Brought) {
+        let changes = held.started(brought, self.engine.now());
+        self.turned_here(&changes);
     }
 
-    /// The place on the list of the target the call is at, and what its breakers go by.
-    fn at(&self) -> Option<(usize, Rules)> {
-        let index = self.current?;
-        self.stops.get(index).map(|stop| (index, stop.target.breaker))
+    fn turned_here(&mut self, changes: &[Turn]) {
+        if let Some(index) = self.current {
+            self.turned(index, changes);
+        }
     }
 
     /// Elements of the stream that are not known here.

@@ -2,6 +2,7 @@
 //!
 //! A [`Policy`] is immutable; a reload makes a new one. A call reads it once and keeps that copy.
 
+mod limits;
 mod mending;
 mod provider;
 mod route;
@@ -10,6 +11,7 @@ mod secret;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use limits::Limits;
 pub use mending::{
     Align, Coercion, Encoded, Enums, Extra, Field, FieldPath, Mending, Missing, OnFail, Partial,
     Report, Syntax,

@@ -9,7 +9,7 @@ use backstay_wire::Dialect;
 use backstay_wire::lower::Subset;
 use http::{HeaderName, HeaderValue, Uri};
 
-use super::Secret;
+use super::{Limits, Secret};
 
 /// A model API somebody else operates.
 #[derive(Clone, Debug)]
@@ -123,10 +123,10 @@ pub struct Target {
     pub subset: Option<Subset>,
     /// Whether it can stream.
     pub streams: bool,
-    /// Most calls at once. 0: no limit of ours.
-    pub max_concurrency: u32,
     /// The largest request body it takes, in bytes. 0: not checked.
     pub max_request_bytes: u64,
+    /// What the load on it is kept within.
+    pub limits: Limits,
     /// When it rests, and how it comes back.
     pub breaker: Rules,
 }

@@ -17,6 +17,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::Outcome;
+use crate::route::Snapshot;
 
 /// Bounds of latency buckets, in seconds: a cache hit to a long generation.
 const SECONDS: [f64; 13] =
@@ -37,6 +38,8 @@ pub struct Metrics {
     in_flight: Gauge,
     open: Family<PlaneLabels, Gauge>,
     turns: Family<TurnLabels, Counter>,
+    places: Family<TargetLabels, Gauge>,
+    places_taken: Family<TargetLabels, Gauge>,
     dropped: Gauge,
 }
 
@@ -146,6 +149,8 @@ impl Metrics {
             in_flight: Gauge::default(),
             open: Family::default(),
             turns: Family::default(),
+            places: Family::default(),
+            places_taken: Family::default(),
             dropped: Gauge::default(),
         };
         metrics.register();
@@ -193,6 +198,12 @@ impl Metrics {
             self.open.clone(),
         );
         registry.register("breaker_changes", "Changes of breakers, by plane", self.turns.clone());
+        registry.register(
+            "places",
+            "Calls a target may carry at once now; absent: any number",
+            self.places.clone(),
+        );
+        registry.register("places_taken", "Calls a target carries now", self.places_taken.clone());
         registry.register(
             "call_log_rows_dropped",
             "Call log rows lost: the writer was behind, or the file could not be written",
@@ -271,6 +282,19 @@ impl Metrics {
         let open = PlaneLabels { target: target.clone(), plane };
         self.open.get_or_create(&open).set(i64::try_from(shut).unwrap_or(i64::MAX));
         self.turns.get_or_create(&TurnLabels { target, plane, to }).inc();
+    }
+
+    /// How a target of the config stands now. What callers name themselves is left out: its number is
+    /// theirs to choose.
+    pub fn stands(&self, standing: &Snapshot) {
+        if standing.target.contains('/') {
+            return;
+        }
+        let labels = TargetLabels { target: standing.target.clone() };
+        if let Some(places) = standing.places {
+            self.places.get_or_create(&labels).set(places.into());
+        }
+        self.places_taken.get_or_create(&labels).set(standing.in_flight.into());
     }
 
     /// Everything as text. `dropped` is the call log's count.

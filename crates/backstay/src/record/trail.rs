@@ -145,11 +145,13 @@ impl Trail {
     }
 
     /// Adds a step taken `at` after the call's arrival. Waits for one and the same thing are one
-    /// step: a busy target is looked at many times a second.
+    /// step, with the numbers (in brackets) of the first: a busy target is looked at many times a
+    /// second.
     pub fn add(&mut self, at: Duration, step: Step) {
+        let thing = |why: &Word| why.find(" (").unwrap_or(why.len());
         if let Step::Waited { ms: more, why } = &step
             && let Some(Note { step: Step::Waited { ms, why: same }, .. }) = self.notes.last_mut()
-            && same == why
+            && same.get(..thing(same)) == why.get(..thing(why))
         {
             *ms += more;
             return;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use backstay_decide::breaker::Rules;
 
 use crate::policy::{
-    OnSemantic, Pattern, Pinning, Policy, ReaskPolicy, RefusalPolicy, Route, Structured, Target,
-    Timeouts, Upstream,
+    Limits, OnSemantic, Pattern, Pinning, Policy, ReaskPolicy, RefusalPolicy, Route, Structured,
+    Target, Timeouts, Upstream,
 };
 
 /// The official SDKs' own limit; a direct route must not be stricter than calling the provider.
@@ -62,8 +62,8 @@ fn at_provider(policy: &Policy, name: &str) -> Option<Arc<Target>> {
         structured: Structured::JsonSchema,
         subset: None,
         streams: true,
-        max_concurrency: 0,
         max_request_bytes: 0,
+        limits: Limits::default(),
         breaker: Rules::DEFAULT,
     }))
 }

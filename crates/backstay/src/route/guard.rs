@@ -3,37 +3,37 @@
 use std::sync::Arc;
 
 use backstay_decide::Moment;
-use backstay_decide::breaker::{KeyRest, Passes, Report, Rules, Turn};
-use backstay_decide::lease::Lease;
+use backstay_decide::breaker::{KeyRest, Turn};
 
 use super::health::TargetHealth;
+use super::standing::{Brought, Ending, Parts};
 
 /// The passes of a target's breakers and a place among its calls.
 #[derive(Debug)]
 pub struct Held {
     health: Arc<TargetHealth>,
-    parts: Option<(Passes, Lease)>,
+    parts: Option<Parts>,
 }
 
 impl Held {
-    pub(super) fn new(health: Arc<TargetHealth>, passes: Passes, place: Lease) -> Self {
-        Self { health, parts: Some((passes, place)) }
+    pub(super) fn new(health: Arc<TargetHealth>, parts: Parts) -> Self {
+        Self { health, parts: Some(parts) }
     }
 
     /// Which of the provider's keys to use.
     pub fn key(&self) -> usize {
-        self.parts.as_ref().map_or(0, |(passes, _)| passes.key)
+        self.parts.as_ref().map_or(0, Parts::key)
     }
 
-    /// The attempt brought its first content.
-    pub fn started(&self, now: Moment, rules: &Rules) -> Vec<Turn> {
-        let started = |(passes, _): &(Passes, Lease)| self.health.started(passes, now, rules);
+    /// The attempt brought its first content, and goes on.
+    pub fn started(&self, brought: Brought, now: Moment) -> Vec<Turn> {
+        let started = |parts| self.health.started(parts, brought, now);
         self.parts.as_ref().map(started).unwrap_or_default()
     }
 
     /// Reports how the attempt ended and gives everything back.
-    pub fn settle(mut self, report: Report, now: Moment, rules: &Rules) -> Vec<Turn> {
-        let settle = |parts| self.health.settle(parts, report, now, rules);
+    pub fn settle(mut self, ending: Ending, now: Moment) -> Vec<Turn> {
+        let settle = |parts| self.health.settle(parts, ending, now);
         self.parts.take().map(settle).unwrap_or_default()
     }
 
@@ -62,25 +62,28 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use backstay_decide::breaker::{Ask, Elsewhere, Report, Rules, Seen, Suits};
+    use backstay_decide::aimd::Bounds;
+    use backstay_decide::breaker::{Ask, Elsewhere, Mode, Report, Seen, Suits};
     use backstay_decide::{Fault, Moment};
 
-    use super::super::health::{TargetHealth, Wish};
+    use super::super::health::TargetHealth;
+    use super::super::standing::{Brought, Ending, Wish};
     use super::Held;
+    use crate::policy::Target;
     use crate::route::Health;
 
     const LEASE: Duration = Duration::from_secs(10);
 
-    fn wish(now: Moment) -> Wish<'static> {
+    fn wish(now: Moment) -> Wish {
         let ask = Ask { now, lease: LEASE, elsewhere: Elsewhere::Nobody, suits: Suits::Test };
-        Wish { ask, schema: None, rules: &Rules::DEFAULT }
+        Wish { ask, schema: None, bytes: 0 }
     }
 
     fn take(health: &Arc<TargetHealth>, now: Moment) -> Option<Held> {
         health.take(&wish(now)).0
     }
 
-    fn target(places: u32) -> crate::policy::Target {
+    fn target(places: u32) -> Target {
         let policy = crate::policy::Policy::default();
         let provider = Arc::new(crate::policy::Provider {
             name: "p".into(),
@@ -96,13 +99,14 @@ mod tests {
         policy.providers.insert("p".into(), provider);
         let route = crate::route::direct(&policy, "p/m").unwrap();
         let mut target = (*route.tiers[0][0]).clone();
-        target.max_concurrency = places;
+        target.limits.places = Bounds { ceiling: places, ..Bounds::default() };
         target
     }
 
     #[test]
     fn a_dropped_guard_gives_its_place_back_and_says_nothing_of_health() {
-        let health = Health::default().of(&target(1), "m");
+        let target = Arc::new(target(1));
+        let health = Health::default().of(&target, "m");
         let now = Moment::ORIGIN;
         let held = take(&health, now).unwrap();
         assert!(take(&health, now).is_none(), "the only place is taken");
@@ -114,34 +118,61 @@ mod tests {
 
     #[test]
     fn five_failures_in_a_row_let_it_rest_and_the_place_is_back_each_time() {
-        let health = Health::default().of(&target(1), "m");
+        let target = Arc::new(target(1));
+        let health = Health::default().of(&target, "m");
         let now = Moment::ORIGIN.plus(Duration::from_secs(1));
-        let down = Seen { fault: Some(Fault::ServerError), ..Seen::default() };
+        let fault = Fault::ServerError;
+        let report = Report::of(Seen { fault: Some(fault), ..Seen::default() });
         let changes: Vec<_> = (0..5)
             .flat_map(|_| {
                 let held = take(&health, now).unwrap();
-                held.settle(Report::of(down), now, &Rules::DEFAULT)
+                held.settle(Ending { report, brought: Brought::Fault(fault) }, now)
             })
             .collect();
         assert_eq!(changes.len(), 1);
-        assert_eq!(health.shut("availability", now, &Rules::DEFAULT), 1);
+        assert_eq!(health.shut("availability", now), 1);
         assert!(take(&health, now).is_none());
-        assert_eq!(health.stand(&wish(now)).in_flight, 0);
+        assert_eq!(health.snapshot("m").in_flight, 0);
         assert!(health.force(&wish(now)).0.is_some());
+    }
+
+    #[test]
+    fn an_overloaded_target_gets_fewer_calls_and_a_body_too_many_waits() {
+        let mut target = target(10);
+        target.limits.places.bytes = 1000;
+        target.breaker = target.breaker.in_mode(Mode::ForcedClosed);
+        let target = Arc::new(target);
+        let health = Health::default().of(&target, "m");
+        let now = Moment::ORIGIN;
+        let held: Vec<Held> = (0..10).map(|_| take(&health, now).unwrap()).collect();
+        let fault = Fault::Overloaded;
+        let report = Report::of(Seen { fault: Some(fault), ..Seen::default() });
+        for held in held {
+            held.settle(Ending { report, brought: Brought::Fault(fault) }, now);
+        }
+        assert_eq!(health.snapshot("m").places, Some(8), "one strain, not ten");
+        let large = Wish { bytes: 600, ..wish(now) };
+        let first = health.take(&large).0;
+        assert!(first.is_some() && health.take(&large).0.is_none());
+        let full = health.stand(&large).full.unwrap();
+        assert_eq!(full.name(), "full_bytes");
     }
 
     #[test]
     fn a_target_that_moved_begins_anew_and_one_with_more_places_goes_on() {
         let all = Health::default();
         let (now, mut target) = (Moment::ORIGIN, target(1));
-        let before = all.of(&target, "m");
-        target.max_concurrency = 2;
-        let held = (take(&before, now), take(&all.of(&target, "m"), now));
+        let (one, mut two) = (Arc::new(target.clone()), target.clone());
+        let before = all.of(&one, "m");
+        two.limits.places.ceiling = 2;
+        let two = Arc::new(two);
+        let held = (take(&before, now), take(&all.of(&two, "m"), now));
         assert!(held.0.is_some() && held.1.is_some(), "the same target, now with two places");
         let mut provider = (*target.provider).clone();
         provider.base_url = "http://127.0.0.1:2/v1".parse().unwrap();
         target.provider = Arc::new(provider);
-        assert_eq!(all.of(&target, "m").stand(&wish(now)).in_flight, 0);
+        let moved = Arc::new(target);
+        assert_eq!(all.of(&moved, "m").snapshot("m").in_flight, 0);
     }
 
     #[test]
@@ -150,6 +181,6 @@ mod tests {
         let named = target(0);
         let mut worded = target(0);
         (worded.id, worded.model) = ("p".into(), None);
-        assert!(!Arc::ptr_eq(&all.of(&named, "m"), &all.of(&worded, "m")));
+        assert!(!Arc::ptr_eq(&all.of(&Arc::new(named), "m"), &all.of(&Arc::new(worded), "m")));
     }
 }

@@ -7,8 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use backstay_decide::breaker::{Ask, KeyRest, Passes, Planes, Refused, Report, Rules, Turn};
-use backstay_decide::lease::{Concurrency, Lease};
+use backstay_decide::breaker::{KeyRest, Turn};
 use backstay_decide::timers::Start;
 use backstay_decide::{Moment, Verdict};
 use backstay_wire::tokens::Ratio;
@@ -16,7 +15,7 @@ use http::Uri;
 use parking_lot::{Mutex, RwLock};
 
 use super::guard::Held;
-use crate::clock::ThreadDice;
+use super::standing::{Brought, Ending, Parts, Snapshot, Stand, Standing, Wish};
 use crate::policy::Target;
 use crate::record::{Metrics, TargetMeter};
 
@@ -51,38 +50,10 @@ pub(crate) struct TargetHealth {
     meter: OnceLock<TargetMeter>,
 }
 
-#[derive(Debug)]
-struct Standing {
-    planes: Planes,
-    places: Concurrency,
-}
-
-/// What is asked of a target.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish<'a> {
-    /// The call, as its breakers see it.
-    pub ask: Ask,
-    /// The schema of its reply.
-    pub schema: Option<u64>,
-    /// What its breakers go by.
-    pub rules: &'a Rules,
-}
-
-/// How a target stands at one moment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stand {
-    /// Why it may not be called; `None`: it may.
-    pub refused: Option<Refused>,
-    /// Calls it carries.
-    pub in_flight: u32,
-    /// Whether it has a free place.
-    pub has_room: bool,
-}
-
 impl Health {
     /// The health of `target` when asked for `model`. A target that moved to another address after
     /// a reload begins anew; one whose places changed keeps the rest.
-    pub(crate) fn of(&self, target: &Target, model: &str) -> Arc<TargetHealth> {
+    pub(crate) fn of(&self, target: &Arc<Target>, model: &str) -> Arc<TargetHealth> {
         let own;
         let (targets, key) = if target.model.is_some() {
             (&self.named, target.id.as_str())
@@ -108,14 +79,23 @@ impl Health {
     }
 }
 
+impl Health {
+    /// How every target stands that was ever called, in no order.
+    pub(crate) fn snapshots(&self) -> Vec<Snapshot> {
+        let of = |targets: &RwLock<HashMap<String, Arc<TargetHealth>>>| {
+            targets.read().iter().map(|(name, health)| health.snapshot(name)).collect::<Vec<_>>()
+        };
+        let mut all = of(&self.named);
+        all.extend(of(&self.worded));
+        all
+    }
+}
+
 impl TargetHealth {
-    fn new(target: &Target) -> Self {
+    fn new(target: &Arc<Target>) -> Self {
         Self {
             base: target.provider.base_url.clone(),
-            state: Mutex::new(Standing {
-                planes: Planes::new(target.keys()),
-                places: Concurrency::new(target.max_concurrency),
-            }),
+            state: Mutex::new(Standing::new(target)),
             answered: AtomicBool::new(false),
             ratio: Mutex::new(Ratio::default()),
             reported: AtomicUsize::new(0),
@@ -128,31 +108,29 @@ impl TargetHealth {
         self.base == target.provider.base_url
     }
 
-    /// Takes over the places and keys of a target that may have changed.
-    fn fit(&self, target: &Target) {
-        let mut state = self.state.lock();
-        state.places.limit = target.max_concurrency;
-        state.planes.set_keys(target.keys());
+    /// Takes over what may have changed of the target, as after a reload.
+    fn fit(&self, target: &Arc<Target>) {
+        self.state.lock().fit(target);
     }
 
     /// Whether something is known against it: else only what was learned is forgotten.
     fn is_troubled(&self) -> bool {
-        !self.state.lock().planes.is_untroubled(&Rules::DEFAULT)
+        !self.state.lock().is_untroubled()
     }
 
     /// A call came that would go here if it could.
-    pub(crate) fn offer(&self, now: Moment, schema: Option<u64>, rules: &Rules) {
-        self.state.lock().planes.offer(now, schema, rules);
+    pub(crate) fn offer(&self, now: Moment, schema: Option<u64>) {
+        self.state.lock().offer(now, schema);
     }
 
     /// How it stands towards a call.
-    pub(crate) fn stand(&self, wish: &Wish<'_>) -> Stand {
-        let state = self.state.lock();
-        Stand {
-            refused: state.planes.look(&wish.ask, wish.schema, wish.rules).err(),
-            in_flight: state.places.in_flight,
-            has_room: state.places.has_room(),
-        }
+    pub(crate) fn stand(&self, wish: &Wish) -> Stand {
+        self.state.lock().stand(wish)
+    }
+
+    /// How it stands, for an operator. `name` is what it is called.
+    pub(super) fn snapshot(&self, name: &str) -> Snapshot {
+        self.state.lock().snapshot(name)
     }
 
     /// Its counters. `id` is its name.
@@ -182,68 +160,47 @@ impl TargetHealth {
     }
 
     /// How many of its breakers of a kind keep calls away.
-    pub(crate) fn shut(&self, plane: &str, now: Moment, rules: &Rules) -> usize {
-        self.state.lock().planes.shut(plane, now, rules)
+    pub(crate) fn shut(&self, plane: &str, now: Moment) -> usize {
+        self.state.lock().shut(plane, now)
     }
 
     /// Passes and a place, or `None` when it rests or is full; and what changed by the time.
-    pub(crate) fn take(self: &Arc<Self>, wish: &Wish<'_>) -> (Option<Held>, Vec<Turn>) {
-        let mut state = self.state.lock();
-        let Some(place) = state.places.take() else { return (None, Vec::new()) };
-        let admitted = state.planes.admit(&wish.ask, wish.schema, wish.rules);
-        let Ok(passes) = admitted.passes else {
-            state.places.give(place);
-            return (None, admitted.changes);
-        };
-        drop(state);
-        (Some(Held::new(Arc::clone(self), passes, place)), admitted.changes)
+    pub(crate) fn take(self: &Arc<Self>, wish: &Wish) -> (Option<Held>, Vec<Turn>) {
+        let (parts, changes) = self.state.lock().take(wish);
+        (parts.map(|parts| Held::new(Arc::clone(self), parts)), changes)
     }
 
     /// Passes and a place whatever the breakers say; `None` only when it is full.
-    pub(crate) fn force(self: &Arc<Self>, wish: &Wish<'_>) -> (Option<Held>, Vec<Turn>) {
-        let mut state = self.state.lock();
-        let Some(place) = state.places.take() else { return (None, Vec::new()) };
-        let admitted = state.planes.force(&wish.ask, wish.schema, wish.rules);
-        drop(state);
-        let held = admitted.passes.ok().map(|passes| Held::new(Arc::clone(self), passes, place));
-        (held, admitted.changes)
+    pub(crate) fn force(self: &Arc<Self>, wish: &Wish) -> (Option<Held>, Vec<Turn>) {
+        let (parts, changes) = self.state.lock().force(wish);
+        (parts.map(|parts| Held::new(Arc::clone(self), parts)), changes)
     }
 
-    /// What was held brought its first content.
-    pub(crate) fn started(&self, passes: &Passes, now: Moment, rules: &Rules) -> Vec<Turn> {
-        self.state.lock().planes.started(passes, now, rules)
+    /// What was held brought something, and goes on.
+    pub(super) fn started(&self, parts: &Parts, brought: Brought, now: Moment) -> Vec<Turn> {
+        self.state.lock().started(parts, brought, now)
     }
 
     /// Settles what was held.
-    pub(crate) fn settle(
-        &self,
-        (passes, place): (Passes, Lease),
-        report: Report,
-        now: Moment,
-        rules: &Rules,
-    ) -> Vec<Turn> {
-        if matches!(report.availability, Verdict::Success | Verdict::Soft) {
+    pub(super) fn settle(&self, parts: Parts, ending: Ending, now: Moment) -> Vec<Turn> {
+        if matches!(ending.report.availability, Verdict::Success | Verdict::Soft) {
             self.answered.store(true, Ordering::Relaxed);
         }
-        let mut state = self.state.lock();
-        state.places.give(place);
-        state.planes.note(passes, report, now, (rules, &mut ThreadDice))
+        self.state.lock().settle(parts, ending, now)
     }
 
     /// Gives back what was held, without a verdict.
-    pub(crate) fn release(&self, (passes, place): (Passes, Lease)) {
-        let mut state = self.state.lock();
-        state.places.give(place);
-        state.planes.release(passes);
+    pub(super) fn release(&self, parts: Parts) {
+        self.state.lock().release(parts);
     }
 
     /// Leaves the target alone until `until`, as it asked.
-    pub(crate) fn rest_until(&self, until: Moment) {
-        self.state.lock().planes.rest_until(until);
+    pub(super) fn rest_until(&self, until: Moment) {
+        self.state.lock().rest_until(until);
     }
 
     /// Leaves one of its keys alone until `until`.
-    pub(crate) fn rest_key(&self, key: usize, until: Moment, why: KeyRest) {
-        self.state.lock().planes.rest_key(key, until, why);
+    pub(super) fn rest_key(&self, key: usize, until: Moment, why: KeyRest) {
+        self.state.lock().rest_key(key, until, why);
     }
 }

@@ -8,6 +8,7 @@ mod direct;
 mod guard;
 mod health;
 mod next;
+mod standing;
 
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ pub use guard::Held;
 pub use health::Health;
 pub(crate) use health::TargetHealth;
 pub(crate) use next::{Halt, Step, live_elsewhere, next, rests_until};
+pub use standing::{Brought, Ending, Snapshot};
 
 /// One target on a call's list.
 #[derive(Debug)]

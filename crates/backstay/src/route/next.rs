@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use backstay_decide::aimd::Full;
 use backstay_decide::breaker::{Ask, Denial, Elsewhere, Suits};
 use backstay_decide::tiers::{self, Candidate, Pick, Rule};
 use backstay_decide::timers::{Room, Timers};
 use backstay_decide::{Local, Moment};
 
-use super::health::Wish;
+use super::standing::{Stand, Wish};
 use super::{Armed, Held, Shot, Stop};
 use crate::attempt::adapter::{self, Turned};
 use crate::call::{Call, Plan};
@@ -46,7 +47,7 @@ pub(crate) fn next(call: &mut Call) -> Step {
     let rule = match call.plan {
         Plan::Over => return Step::End(Halt::Planned),
         Plan::Again { until } if now < until => {
-            call.waits("before the next try", until.since(now));
+            call.waits("before the next try".to_owned(), until.since(now));
             return Step::Rest(until);
         }
         Plan::Again { .. } | Plan::Stay => Rule::Again,
@@ -59,7 +60,8 @@ pub(crate) fn next(call: &mut Call) -> Step {
         Pick::Target(index) => arm(call, index, now, Admission::Ordinary),
         Pick::Forced(index) => arm(call, index, now, Admission::Forced),
         Pick::WaitUntil(until) => {
-            call.waits("until a target may be called again", until.since(now));
+            let why = awaited(call, until, now);
+            call.waits(why, until.since(now));
             Step::Rest(until)
         }
         Pick::Nothing => nothing(call, now),
@@ -91,21 +93,22 @@ fn choose(call: &Call, rule: Rule, now: Moment) -> Pick {
 fn offer(call: &Call, now: Moment) {
     let schema = call.contract.schema_key();
     for stop in &call.stops {
-        stop.health.offer(now, schema, &stop.target.breaker);
+        stop.health.offer(now, schema);
     }
 }
 
-fn wish<'a>(call: &Call, stop: &'a Stop, now: Moment, elsewhere: Elsewhere) -> Wish<'a> {
+fn wish(call: &Call, now: Moment, elsewhere: Elsewhere) -> Wish {
     // Any call may be a test: nothing was released to the caller yet, so a failed one is made again.
     let lease = call.contract.route.timeouts.total + GRACE;
     let ask = Ask { now, lease, elsewhere, suits: Suits::Test };
-    Wish { ask, schema: call.contract.schema_key(), rules: &stop.target.breaker }
+    let bytes = call.contract.ask.body.len() as u64;
+    Wish { ask, schema: call.contract.schema_key(), bytes }
 }
 
 fn candidate(call: &Call, stop: &Stop, now: Moment) -> Candidate {
-    let stand = stop.health.stand(&wish(call, stop, now, Elsewhere::Live));
+    let stand = stop.health.stand(&wish(call, now, Elsewhere::Live));
     let soon = now.plus(BUSY_LOOK);
-    let busy = (!stand.has_room).then_some(soon);
+    let busy = stand.full.is_some().then_some(soon);
     let held_back = stand.refused.is_some_and(|refused| refused.yields());
     let rest = stand.refused.filter(|_| !held_back).map(|refused| refused.denied);
     let resting_until = rest.and_then(|denied| match denied.why {
@@ -118,16 +121,36 @@ fn candidate(call: &Call, stop: &Stop, now: Moment) -> Candidate {
         tier: stop.tier,
         tries: stop.tries,
         resting_until: resting_until.max(busy),
-        able: stop.unable.is_none() && !is_out,
+        able: stop.unable.is_none() && !is_out && !too_large(&stand),
         in_flight: stand.in_flight,
         left_for_good: stop.left,
         held_back,
     }
 }
 
+/// Whether a wait makes no room for the call.
+fn too_large(stand: &Stand) -> bool {
+    matches!(stand.full, Some(Full::TooLarge { .. }))
+}
+
+/// What a call waits for that rests until `until`.
+fn awaited(call: &Call, until: Moment, now: Moment) -> String {
+    let full = |stop: &Stop| {
+        let stand = stop.health.stand(&wish(call, now, Elsewhere::Live));
+        let stands_open = stand.refused.is_none() && stop.unable.is_none() && !stop.left;
+        stand
+            .full
+            .filter(|_| stands_open)
+            .map(|full| format!("{}: {} ({full})", stop.target.id, full.name()))
+    };
+    let is_soon = until.since(now) <= BUSY_LOOK;
+    let found = if is_soon { call.stops.iter().find_map(full) } else { None };
+    found.unwrap_or_else(|| "until a target may be called again".to_owned())
+}
+
 /// Until when `stop` may not be called though nobody else may be; `None`: it may.
 pub(crate) fn rests_until(call: &Call, stop: &Stop, now: Moment) -> Option<Moment> {
-    stop.health.stand(&wish(call, stop, now, Elsewhere::Nobody)).refused?.denied.until
+    stop.health.stand(&wish(call, now, Elsewhere::Nobody)).refused?.denied.until
 }
 
 /// Live, able targets this call has not tried, without the one it is at.
@@ -145,7 +168,7 @@ fn arm(call: &mut Call, index: usize, now: Moment, admission: Admission) -> Step
     let Some(timers) = cut(call, stop, now) else { return late(call, now) };
     let held_back = candidate(call, stop, now).held_back;
     let elsewhere = if held_back { Elsewhere::Nobody } else { Elsewhere::Live };
-    let wish = wish(call, stop, now, elsewhere);
+    let wish = wish(call, now, elsewhere);
     let (held, changes) = match admission {
         Admission::Ordinary => stop.health.take(&wish),
         Admission::Forced => stop.health.force(&wish),
@@ -164,7 +187,7 @@ fn arm(call: &mut Call, index: usize, now: Moment, admission: Admission) -> Step
 fn pass_over(call: &mut Call, index: usize, now: Moment) {
     for before in 0..index {
         let Some(stop) = call.stops.get(before).filter(|stop| !stop.passed_over) else { continue };
-        let stand = stop.health.stand(&wish(call, stop, now, Elsewhere::Live));
+        let stand = stop.health.stand(&wish(call, now, Elsewhere::Live));
         let Some(refused) = stand.refused.filter(|_| stop.tries == 0) else { continue };
         let left = refused.denied.until.map(|until| until.since(now));
         let why = match left {
@@ -256,7 +279,11 @@ fn nothing(call: &mut Call, now: Moment) -> Step {
         return Step::End(Halt::Planned);
     }
     let resting = |stop: &Stop| {
-        let refused = stop.health.stand(&wish(call, stop, now, Elsewhere::Nobody)).refused?;
+        let stand = stop.health.stand(&wish(call, now, Elsewhere::Nobody));
+        if let Some(full) = stand.full {
+            return Some(format!("{}: {full}", stop.target.id));
+        }
+        let refused = stand.refused?;
         match refused.denied.until {
             Some(until) => Some(format!(
                 "{} rests for {:.1?} more ({refused})",

@@ -4,6 +4,7 @@
 //! tells all that is wrong; settings are handed out only when nothing was.
 
 mod breaker;
+mod limits;
 mod lint;
 mod mending;
 mod model;

@@ -68,8 +68,8 @@ impl Loading<'_> {
             },
             subset: table.schema_subset.map(SubsetWord::subset),
             streams: table.streams,
-            max_concurrency: table.max_concurrency,
             max_request_bytes: table.max_request_bytes,
+            limits: self.limits(name, table),
             breaker: super::breaker::rules(&table.breaker.over(&file.breaker)),
         })
     }

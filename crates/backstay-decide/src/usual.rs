@@ -1,0 +1,167 @@
+//! How long a target usually takes to its first token, and how long it takes lately.
+//!
+//! Single replies say little: one in twenty takes twice as long as most, whatever the load. So the
+//! middle one of the last few is compared with the middle one of many before them, and only among
+//! prompts of about the same size.
+
+use std::time::Duration;
+
+/// Replies that "lately" means. 9: where one in twenty is slow by chance, five of nine are so once in
+/// 25,000 times.
+const LATELY: usize = 9;
+
+/// Replies that are kept of a size of prompts, the last ones included.
+const KEPT: usize = 64;
+
+/// Replies before the last ones that make a habit. Fewer say nothing.
+const ENOUGH: usize = 16;
+
+/// A usual time counts as no less than this: what is quicker doubles by chance, and nobody minds.
+pub const LEAST: Duration = Duration::from_millis(250);
+
+/// The largest prompts of each size but the last, in bytes.
+const SIZES: [u64; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
+
+/// First tokens of one target.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FirstTokens {
+    by_size: [Habit; SIZES.len() + 1],
+}
+
+/// What is known once a first token came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// The middle one of the last few, this one included.
+    pub lately: Duration,
+    /// What is usual, at least [`LEAST`]. `None`: too few came before.
+    pub usual: Option<Duration>,
+}
+
+/// A ring of milliseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Habit {
+    ring: Vec<u32>,
+    /// Where the next one goes, once the ring is full.
+    next: usize,
+    /// The middle of those before the last ones, as of some replies ago; 0: not known.
+    usual: u32,
+}
+
+impl FirstTokens {
+    /// Takes note of a first token that came `took` after a prompt of `bytes` bytes was sent.
+    pub fn note(&mut self, bytes: u64, took: Duration) -> Pace {
+        self.of_mut(bytes).note(u32::try_from(took.as_millis()).unwrap_or(u32::MAX))
+    }
+
+    /// What is usual for a prompt of `bytes` bytes, at least [`LEAST`]. `None`: too little is known.
+    pub fn usual(&self, bytes: u64) -> Option<Duration> {
+        self.by_size[size(bytes)].usual()
+    }
+
+    fn of_mut(&mut self, bytes: u64) -> &mut Habit {
+        &mut self.by_size[size(bytes)]
+    }
+}
+
+/// The place of a size.
+fn size(bytes: u64) -> usize {
+    SIZES.iter().position(|most| bytes <= *most).unwrap_or(SIZES.len())
+}
+
+impl Habit {
+    fn note(&mut self, millis: u32) -> Pace {
+        let is_full = self.ring.len() == KEPT;
+        if is_full {
+            self.ring[self.next] = millis;
+            self.next = (self.next + 1) % KEPT;
+        } else {
+            self.ring.push(millis);
+        }
+        // Looking at all of them now and then is enough: a habit changes slowly.
+        let place = if is_full { self.next } else { self.ring.len() };
+        if place.is_multiple_of(LATELY) {
+            self.settle();
+        }
+        Pace { lately: self.lately(), usual: self.usual() }
+    }
+
+    fn usual(&self) -> Option<Duration> {
+        (self.usual > 0).then(|| Duration::from_millis(self.usual.into()).max(LEAST))
+    }
+
+    fn lately(&self) -> Duration {
+        let mut last = [0; LATELY];
+        let mut count = 0;
+        for (slot, millis) in last.iter_mut().zip(self.newest_first()) {
+            *slot = millis;
+            count += 1;
+        }
+        Duration::from_millis(middle(&mut last[..count]).into())
+    }
+
+    /// Works out what is usual, from all but the last ones.
+    fn settle(&mut self) {
+        let mut before = [0; KEPT];
+        let mut count = 0;
+        for (slot, millis) in before.iter_mut().zip(self.newest_first().skip(LATELY)) {
+            *slot = millis;
+            count += 1;
+        }
+        if count >= ENOUGH {
+            self.usual = middle(&mut before[..count]).max(1);
+        }
+    }
+
+    fn newest_first(&self) -> impl Iterator<Item = u32> {
+        let (newer, older) = self.ring.split_at(self.next);
+        newer.iter().rev().chain(older.iter().rev()).copied()
+    }
+}
+
+/// The middle one; of two, the larger. 0 of none.
+fn middle(millis: &mut [u32]) -> u32 {
+    let at = millis.len() / 2;
+    if millis.is_empty() { 0 } else { *millis.select_nth_unstable(at).1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn noted(tokens: &mut FirstTokens, bytes: u64, times: &[u64]) -> Pace {
+        let paces = times.iter().map(|millis| tokens.note(bytes, ms(*millis)));
+        paces.last().unwrap()
+    }
+
+    #[test]
+    fn a_habit_needs_some_replies_and_one_slow_reply_changes_nothing() {
+        let mut tokens = FirstTokens::default();
+        let pace = noted(&mut tokens, 100, &[400; 26]);
+        assert_eq!(pace, Pace { lately: ms(400), usual: None });
+        assert_eq!(tokens.note(100, ms(9000)), Pace { lately: ms(400), usual: Some(ms(400)) });
+        assert_eq!(tokens.usual(100), Some(ms(400)));
+        assert_eq!(tokens.usual(5000), None, "larger prompts are another matter");
+    }
+
+    #[test]
+    fn five_slow_replies_of_nine_are_lately_and_in_time_they_are_usual() {
+        let mut tokens = FirstTokens::default();
+        noted(&mut tokens, 100, &[400; 64]);
+        assert_eq!(noted(&mut tokens, 100, &[1000; 4]).lately, ms(400));
+        let pace = tokens.note(100, ms(1000));
+        assert_eq!(pace, Pace { lately: ms(1000), usual: Some(ms(400)) });
+        assert_eq!(noted(&mut tokens, 100, &[1000; 60]).usual, Some(ms(1000)));
+        assert_eq!(noted(&mut tokens, 100, &[500; 64]).lately, ms(500));
+    }
+
+    #[test]
+    fn what_is_quicker_than_anybody_minds_counts_as_that() {
+        let mut tokens = FirstTokens::default();
+        let pace = noted(&mut tokens, u64::MAX, &[3; 64]);
+        assert_eq!(pace, Pace { lately: ms(3), usual: Some(LEAST) });
+    }
+}
