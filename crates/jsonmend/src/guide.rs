@@ -41,6 +41,11 @@ impl Types {
         self.0 & other.0 == other.0
     }
 
+    /// Says whether some type is in both sets.
+    pub(crate) const fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
     fn fits(self, node: Node<'_>) -> bool {
         let needed = match node.kind() {
             Kind::Null => Self::NULL,

@@ -239,6 +239,26 @@ mod tests {
     }
 
     #[test]
+    fn a_schema_says_which_closer_is_one_too_many_and_which_was_lost() {
+        let user = json!({"type": "object", "properties": {"name": {"type": "string"}},
+            "required": ["name"], "additionalProperties": false});
+        let schema = json!({"type": "object", "properties": {"user": user,
+            "role": {"enum": ["admin", "guest"]}}, "required": ["user", "role"]});
+        let outline = Outline::of(&schema);
+        let wanted = json!({"user": {"name": "Bo"}, "role": "admin"});
+        for text in [
+            r#"{"user": {"name": "Bo"}}, "role": "admin"}"#,
+            r#"{"user": {"name": "Bo", "role": "admin"}"#,
+        ] {
+            let read =
+                |guide| super::read(text.to_owned(), &Syntax::default(), guide, Status::Stopped);
+            assert_eq!(value(&read(&outline).ok().unwrap()), wanted, "{text}");
+            let alone = read(Outline::anything()).ok().map(|parsed| value(&parsed));
+            assert_ne!(alone, Some(wanted.clone()), "{text}");
+        }
+    }
+
+    #[test]
     fn nesting_is_bounded_and_the_bound_is_the_parsers() {
         let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
         assert!(read(&nested(127)).is_ok());

@@ -90,7 +90,7 @@ impl Search {
         self.budget = self.budget.saturating_add(more.saturating_mul(WIDTH));
         self.draft.hide_open();
         while let Some(mut reading) = self.beam.furthest_behind() {
-            if self.beam.is_empty() {
+            if self.beam.is_empty() && parser.guide.is_none() {
                 self.catch_up(parser, &mut reading);
                 parser.skim(&mut reading, &mut self.draft);
                 // What is shown must be in the text.

@@ -163,10 +163,13 @@ impl Stage<'_, '_> {
             let counts: Vec<usize> = made.iter().map(|(document, _)| misfit(document)).collect();
             let least = counts.iter().min().copied().unwrap_or(0);
             let mut counts = counts.into_iter();
+            let all = made.len();
             made.retain(|_| counts.next() == Some(least));
-            // The schema has spoken: of those that fit it, the plainly cheaper one is it.
-            let cheapest = made.iter().map(|(_, ended)| ended.cost).min().unwrap_or(0);
-            made.retain(|(_, ended)| ended.cost < cheapest + cost::MARGIN);
+            if made.len() < all {
+                // The schema has spoken: of those that fit it, the plainly cheaper one is it.
+                let cheapest = made.iter().map(|(_, ended)| ended.cost).min().unwrap_or(0);
+                made.retain(|(_, ended)| ended.cost < cheapest + cost::MARGIN);
+            }
         }
         let Some((winner, ended)) = made.first() else {
             return self.nothing_at(candidate);
@@ -373,7 +376,7 @@ impl Stage<'_, '_> {
             || is_inside
             || is_cited
             || beside()
-                .filter(|c| matches!(c.kind, Kind::ProseBefore | Kind::ProseAfter))
+                .filter(|change| is_left_out(change))
                 .any(|change| self.holds_members(raw, change))
     }
 
@@ -399,6 +402,12 @@ impl Stage<'_, '_> {
         let (braces, brackets) = depth_of(rest);
         holds_members(rest) || depth.0 + braces > 0 || depth.1 + brackets > 0
     }
+}
+
+/// Says whether the change leaves out text around the document, other documents included.
+fn is_left_out(change: &Change) -> bool {
+    use Kind::{OtherCandidate, ProseAfter, ProseBefore, SameRootTwice};
+    matches!(change.kind, ProseBefore | ProseAfter | OtherCandidate | SameRootTwice)
 }
 
 fn is_empty(node: Node<'_>) -> bool {

@@ -11,11 +11,14 @@ mod escaped;
 mod settle;
 
 use crate::edit::{Class, KindSet};
-use crate::guide::Guide;
+use crate::guide::{Guide, misfits};
 use crate::outcome::{Document, Outcome, Refusal};
 use crate::parse::Parser;
 use crate::policy::{Policy, Status};
 use crate::tape::build::{Builder, Reach, Step};
+
+/// The longest reply that is looked at again with a schema, which takes every token by itself.
+const MAX_SECOND_LOOK: usize = 1 << 20;
 
 /// Mends replies under one policy.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +88,39 @@ impl<'g> Mender<'g> {
         }
         let parser = Parser::new(raw, status, &self.policy);
         let found = candidate::gather(self, &parser, Some(strict));
-        choose::choose(self, &parser, found)
+        let outcome = choose::choose(self, &parser, found);
+        match self.guide.filter(|_| raw.len() <= MAX_SECOND_LOOK) {
+            Some(guide) if is_doubtful(&outcome) || !fits(guide, &outcome, raw) => {
+                self.look_again(raw, status, guide).unwrap_or(outcome)
+            }
+            Some(_) | None => outcome,
+        }
+    }
+
+    /// Reads again, asking the schema about every reading on the way. Only what fits it is taken.
+    fn look_again(&self, raw: &str, status: Status, guide: &dyn Guide) -> Option<Outcome> {
+        let parser = Parser::new(raw, status, &self.policy).guided(guide);
+        let found = candidate::gather(self, &parser, None);
+        let outcome = choose::choose(self, &parser, found);
+        (!is_doubtful(&outcome) && fits(guide, &outcome, raw)).then_some(outcome)
+    }
+}
+
+/// Says whether there is a document and it fits the schema.
+fn fits(guide: &dyn Guide, outcome: &Outcome, raw: &str) -> bool {
+    let document = outcome.document();
+    let root = document.and_then(|document| Some((document.root(raw)?, document.class)));
+    root.is_some_and(|(root, class)| misfits(guide, root, class) == 0)
+}
+
+/// Says whether a schema may see more in the reply: it has two readings, or none.
+fn is_doubtful(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Ambiguous(_) | Outcome::Rejected(Refusal::NoDocument(_)) => true,
+        // A knob of the policy decided.
+        Outcome::Mended(document) | Outcome::Partial(document) => {
+            document.class == Class::Ambiguous
+        }
+        Outcome::Valid(_) | Outcome::Rejected(_) => false,
     }
 }

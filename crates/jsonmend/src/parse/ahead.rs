@@ -62,7 +62,7 @@ impl Parser<'_> {
         loop {
             here = match quote {
                 Quote::Double | Quote::Doubled | Quote::Triple => plain::stop_after(near, here),
-                Quote::Single => plain::mark_after(near, here, b'\''),
+                Quote::Single | Quote::TripleSingle => plain::mark_after(near, here, b'\''),
                 Quote::Back => plain::mark_after(near, here, b'`'),
                 Quote::Smart | Quote::SmartSingle | Quote::Wide => here,
             };

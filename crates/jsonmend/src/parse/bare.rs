@@ -6,6 +6,7 @@ use super::quote::Quote;
 use super::word::{self, Word};
 use super::{Doubt, Expect, Last, Open, Parser, Reading, cost};
 use crate::edit::Kind;
+use crate::guide::Types;
 use crate::lex::space;
 use crate::policy::{BareNumber, Nan, Status};
 
@@ -33,6 +34,7 @@ impl Parser<'_> {
             return;
         }
         self.half_quoted(&reading, end, out);
+        self.guide_grouped(&reading, end, out);
         if end >= self.bytes.len() && self.status != Status::Stopped {
             self.cut_bare(reading, end, out);
             return;
@@ -158,6 +160,7 @@ impl Parser<'_> {
         if is_array && (is_behind_bare || is_odd) {
             half.doubted(Doubt::Always);
         }
+        self.guide_type(&mut half, Types::STRING);
         half.value_start = at;
         half.string = Some(Open::new(Quote::Double, at));
         out.push(half);
@@ -204,6 +207,7 @@ impl Parser<'_> {
                     let mut joined = reading.clone();
                     joined.change(Kind::NumberForm, at, end, self.text(&number));
                     joined.cost += cost::UNQUOTED;
+                    self.guide_type(&mut joined, Types::NUMBER);
                     joined.valued(Last::Bare, end);
                     out.push(joined);
                 }
@@ -212,6 +216,7 @@ impl Parser<'_> {
             }
             Word::Nothing => return,
         }
+        self.guide_word(&mut reading, end);
         reading.valued(Last::Bare, end);
         out.push(reading);
     }
@@ -271,7 +276,7 @@ impl Parser<'_> {
     }
 }
 
-fn quote_word(reading: &mut Reading, kind: Kind, at: usize, end: usize) {
+pub(super) fn quote_word(reading: &mut Reading, kind: Kind, at: usize, end: usize) {
     reading.change(kind, at, at, "\"");
     reading.change(kind, end, end, "\"");
 }

@@ -78,7 +78,7 @@ impl Parser<'_> {
             reading.doubted(Doubt::Always);
         }
         while !reading.frames.is_empty() {
-            reading.lose_closer();
+            self.lose_closer(&mut reading);
         }
         reading.expect = Expect::Done;
         reading.at = self.bytes.len();
@@ -114,9 +114,26 @@ impl Parser<'_> {
             // Half a pair of quotes and no end: nothing shows that it is text.
             reading.doubted(Doubt::Always);
         }
+        if self.status == Status::Unknown && self.may_be_whole(&reading) {
+            reading.doubted(Doubt::Always);
+        }
         let end = self.bytes.len();
         let kind = if half < end { Kind::TruncEscape } else { Kind::TruncString };
         self.cut(reading, &Stump { from: half, tail: "\"", kind }, out);
+    }
+
+    /// Says whether the text ends with just the closers that are needed, behind some quote: then a
+    /// quote is wrong, and it is no cut.
+    fn may_be_whole(&self, reading: &Reading) -> bool {
+        let Some(open) = reading.string else { return false };
+        let mut text = self.slice(open.start, self.bytes.len()).trim_end();
+        for frame in &reading.frames {
+            match text.strip_suffix(char::from(frame.closer())) {
+                Some(shorter) => text = shorter.trim_end(),
+                None => return false,
+            }
+        }
+        text.contains(['"', '\''])
     }
 
     /// A string without an end whose last bytes are just the closers that are needed lost its

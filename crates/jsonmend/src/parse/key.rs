@@ -12,6 +12,9 @@ impl Parser<'_> {
         let at = reading.at;
         let Some(byte) = self.byte(at) else { return };
         let is_first = reading.expect == Expect::Member;
+        if !is_first {
+            self.guide_lost(&reading, out);
+        }
         match byte {
             b'}' | b']' | b')' if is_first => {
                 let closes = reading.frames.last().is_some_and(|frame| frame.closer() == byte);
@@ -101,6 +104,7 @@ impl Parser<'_> {
         }
         reading.at = end + width;
         reading.expect = Expect::Colon;
+        self.guide_key(&mut reading, at, end);
         out.push(reading);
     }
 

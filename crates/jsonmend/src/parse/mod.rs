@@ -9,6 +9,7 @@ mod ahead;
 mod bare;
 mod close;
 mod cut;
+mod guided;
 mod key;
 mod next;
 mod quote;
@@ -23,6 +24,7 @@ mod word;
 use std::cell::{Cell, RefCell};
 
 use crate::edit::{Change, Kind, Long, Text};
+use crate::guide::{Guide, Place};
 use crate::policy::{Policy, Status};
 
 pub(crate) use quote::Quote;
@@ -49,6 +51,8 @@ pub(crate) mod cost {
     /// A quote that looks like the end of its string, or like a key's, is inside after all.
     pub(crate) const UNLIKELY_INNER: u32 = 3;
     pub(crate) const DOUBLED: u32 = 2;
+    /// A key or value that the schema does not have at its place.
+    pub(crate) const MISFIT: u32 = 4;
     /// What follows the root does not look like prose.
     pub(crate) const STRANGE_REST: u32 = 8;
 }
@@ -110,6 +114,12 @@ pub(crate) struct Frame {
     /// Whether a closer in it could be one too many, with what follows going one level deeper.
     /// If there is a closer too many at the end, nobody can say which one it is.
     pub(crate) mergeable: bool,
+    /// What the schema says of it; nothing without one.
+    pub(crate) place: Option<Place>,
+    /// Keys read that it must have.
+    pub(crate) needed: u32,
+    /// Whether the schema says that the last thing in it belongs nowhere else.
+    pub(crate) fixed: bool,
 }
 
 impl Frame {
@@ -126,7 +136,15 @@ impl Frame {
             elided: false,
             has_twin: false,
             mergeable: false,
+            place: None,
+            needed: 0,
+            fixed: false,
         }
+    }
+
+    /// Whether its closer could stand earlier.
+    pub(crate) const fn may_end_earlier(self) -> bool {
+        self.items > 1 && !self.fixed
     }
 
     pub(crate) const fn is_object(self) -> bool {
@@ -226,6 +244,11 @@ pub(crate) struct Reading {
     pub(crate) last: Last,
     /// Whether the last value is a container in which a closer could be one too many.
     pub(crate) last_mergeable: bool,
+    /// What the schema says of the container that closed last, and of the value of the last key.
+    pub(crate) last_place: Option<Place>,
+    pub(crate) key_place: Option<Place>,
+    /// Whether the container that closed last is an object, and what it holds.
+    pub(crate) last_container: (bool, u32),
     /// Whether a container lost its closer, one was too many, and a string lost its closing quote.
     pub(crate) lost_closer: bool,
     pub(crate) extra_closer: bool,
@@ -276,6 +299,9 @@ impl Reading {
             value_start: at,
             last: Last::None,
             last_mergeable: false,
+            last_place: None,
+            key_place: None,
+            last_container: (false, 0),
             lost_closer: false,
             extra_closer: false,
             lost_quote: false,
@@ -349,7 +375,11 @@ impl Reading {
             && self.expect == other.expect
             && self.string == other.string
             && self.frames.len() == other.frames.len()
-            && self.frames.iter().zip(&other.frames).all(|(one, two)| one.shape == two.shape)
+            && self
+                .frames
+                .iter()
+                .zip(&other.frames)
+                .all(|(one, two)| one.shape == two.shape && one.place == two.place)
     }
 }
 
@@ -360,6 +390,8 @@ pub(crate) struct Parser<'r> {
     pub(crate) bytes: &'r [u8],
     pub(crate) status: Status,
     pub(crate) policy: &'r Policy,
+    /// The schema that readings are asked to fit; only in a second look.
+    pub(crate) guide: Option<&'r dyn Guide>,
     /// Quotes and unmatched closers behind the last offset asked for.
     tally: Cell<close::Tally>,
     /// Nothing is read that begins at or behind this offset: what follows is still to come.
@@ -381,12 +413,18 @@ impl<'r> Parser<'r> {
             bytes,
             status,
             policy,
+            guide: None,
             tally,
             until: usize::MAX,
             long: RefCell::default(),
             deep: Cell::new(false),
             many: Cell::new(false),
         }
+    }
+
+    /// Asks a schema about every reading.
+    pub(crate) fn guided(self, guide: &'r dyn Guide) -> Self {
+        Self { guide: Some(guide), ..self }
     }
 
     /// As [`Parser::new`], for a text of which more will come.

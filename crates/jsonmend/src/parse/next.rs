@@ -161,7 +161,7 @@ impl Parser<'_> {
             let lost = reading.frames.len() - 1 - outer;
             let mut closed = reading.clone();
             for _ in 0..lost {
-                closed.lose_closer();
+                self.lose_closer(&mut closed);
             }
             self.close_container(closed, out);
         }
@@ -187,6 +187,7 @@ impl Parser<'_> {
     pub(super) fn close_container(&self, mut reading: Reading, out: &mut Vec<Reading>) {
         let at = reading.at;
         let Some(frame) = reading.frames.last().copied() else { return };
+        self.guide_extra(&reading, out);
         match frame.shape {
             Shape::Object | Shape::Array => self.pop(reading, at + 1, out),
             Shape::Tuple => {
@@ -211,6 +212,7 @@ impl Parser<'_> {
             return;
         }
         reading.frames.push(frame);
+        self.guide_close(&mut reading);
         reading.shut(end);
         let is_too_many = matches!(self.byte(self.peek(end)), Some(b'}' | b']'));
         let is_odd = frame.mergeable || reading.lost_closer;
@@ -222,6 +224,12 @@ impl Parser<'_> {
             reading.doubted(Doubt::Always);
         }
         out.push(reading);
+    }
+
+    /// Closes the innermost container where its last value ended.
+    pub(super) fn lose_closer(&self, reading: &mut Reading) {
+        self.guide_close(reading);
+        reading.lose_closer();
     }
 
     /// `"key":` in an array: the array was not closed before it, nor perhaps what is around it.
@@ -246,7 +254,7 @@ impl Parser<'_> {
             return;
         }
         while base.frames.last().is_some() {
-            base.lose_closer();
+            self.lose_closer(&mut base);
             let Some(frame) = base.frames.last() else { return };
             if frame.is_object() {
                 out.push(base.clone());
@@ -270,7 +278,7 @@ impl Reading {
         let Some(frame) = self.frames.pop() else { return };
         if let Some(parent) = self.frames.last_mut() {
             let is_twin = parent.is_object() == frame.is_object();
-            parent.last_movable = is_twin && (frame.movable || frame.items > 1);
+            parent.last_movable = is_twin && (frame.movable || frame.may_end_earlier());
             parent.movable |= parent.last_movable;
         }
         self.valued(Last::Container, end);
@@ -281,6 +289,7 @@ impl Reading {
             parent.elided |= frame.elided;
         }
         self.last_mergeable = frame.mergeable;
+        self.last_container = (frame.is_object(), frame.items);
         self.value_start = frame.start;
     }
 
@@ -292,7 +301,7 @@ impl Reading {
     }
 
     /// Closes the innermost container where its last value ended.
-    pub(super) fn lose_closer(&mut self) {
+    fn lose_closer(&mut self) {
         let Some(frame) = self.frames.pop() else { return };
         let place = self.value_end;
         // A quote lost right before it: the mark between may be text.
@@ -317,15 +326,16 @@ impl Reading {
         let is_twin = |parent: Frame| parent.is_object() == frame.is_object();
         if frame.elided
             || frame.last_movable
-            || parent.is_some_and(|parent| is_twin(parent) && frame.items > 1)
+            || parent.is_some_and(|parent| is_twin(parent) && frame.may_end_earlier())
         {
             self.doubted(Doubt::Always);
         }
         if let Some(parent) = self.frames.last_mut() {
             parent.whole |= frame.whole;
-            parent.last_movable = is_twin(*parent) && (frame.movable || frame.items > 1);
+            parent.last_movable = is_twin(*parent) && (frame.movable || frame.may_end_earlier());
             parent.movable |= parent.last_movable;
         }
+        self.last_container = (frame.is_object(), frame.items);
         let start = self.value_start;
         self.valued(Last::Container, self.at);
         self.value_start = start;

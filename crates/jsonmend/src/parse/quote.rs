@@ -18,6 +18,8 @@ pub(crate) enum Quote {
     Doubled,
     /// `""" … """`.
     Triple,
+    /// `''' … '''`.
+    TripleSingle,
 }
 
 impl Quote {
@@ -44,6 +46,7 @@ impl Quote {
             | (Self::Back, [b'`', ..]) => 1,
             (Self::Doubled, [b'"', b'"', ..]) => 2,
             (Self::Triple, [b'"', b'"', b'"', ..])
+            | (Self::TripleSingle, [b'\'', b'\'', b'\'', ..])
             | (Self::Smart, [0xe2, 0x80, 0x9c..=0x9f, ..])
             | (Self::SmartSingle, [0xe2, 0x80, 0x98..=0x9b, ..])
             | (Self::Wide, [0xef, 0xbc, 0x82, ..]) => 3,
@@ -76,7 +79,7 @@ impl Quote {
             Self::Smart | Self::SmartSingle => Some(Kind::SmartQuotes),
             Self::Wide => Some(Kind::Fullwidth),
             Self::Doubled => Some(Kind::DoubledQuotes),
-            Self::Triple => Some(Kind::TripleQuote),
+            Self::Triple | Self::TripleSingle => Some(Kind::TripleQuote),
         }
     }
 
@@ -85,7 +88,7 @@ impl Quote {
         match self {
             Self::Double | Self::Single | Self::Back => 1,
             Self::Doubled => 2,
-            Self::Smart | Self::SmartSingle | Self::Wide | Self::Triple => 3,
+            Self::Smart | Self::SmartSingle | Self::Wide | Self::Triple | Self::TripleSingle => 3,
         }
     }
 }

@@ -177,7 +177,7 @@ impl Parser<'_> {
                 self.byte(at + 2),
                 Some(b'"' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | 0x80..)
             );
-        if is_odd {
+        if is_odd || self.rest(at).starts_with(b"'''") {
             return false;
         }
         let end = self.stop_at(at + 1, mark);

@@ -78,10 +78,8 @@ impl Parser<'_> {
     fn stop(&self, mut at: usize, quote: Quote) -> usize {
         match quote {
             Quote::Double | Quote::Doubled | Quote::Triple => plain::stop_after(self.bytes, at),
-            Quote::Single | Quote::Back => {
-                let mark = if quote == Quote::Single { b'\'' } else { b'`' };
-                plain::mark_after(self.bytes, at, mark)
-            }
+            Quote::Single | Quote::TripleSingle => plain::mark_after(self.bytes, at, b'\''),
+            Quote::Back => plain::mark_after(self.bytes, at, b'`'),
             Quote::Smart | Quote::SmartSingle | Quote::Wide => {
                 let stops = |byte: &u8| plain::is_stop(*byte) || matches!(byte, 0xe2 | 0xef);
                 at += self.rest(at).iter().take_while(|byte| !stops(byte)).count();
@@ -338,6 +336,7 @@ impl Parser<'_> {
         if is_within || text.ends_with(['"', '\'', '’']) && curly == 0 || closers_in(text) > 0 {
             early.doubted(Doubt::Always);
         }
+        self.guide_string(&mut early, open.start, place);
         early.string_read(place);
         out.push(early);
     }
@@ -374,6 +373,7 @@ impl Reading {
         if open.quote == Quote::Doubled {
             self.doubles = true;
         }
+        parser.guide_string(self, open.start, at);
         self.string_read(at + width);
     }
 

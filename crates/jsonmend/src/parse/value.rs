@@ -3,6 +3,7 @@
 use super::quote::Quote;
 use super::{Doubt, Expect, Frame, Parser, Reading, Shape, cost};
 use crate::edit::Kind;
+use crate::guide::Types;
 
 impl Parser<'_> {
     pub(super) fn value(&self, mut reading: Reading, out: &mut Vec<Reading>) {
@@ -13,6 +14,9 @@ impl Parser<'_> {
             && let Some(frame) = reading.frames.last_mut()
         {
             frame.member = if is_again { reading.comma } else { at };
+        }
+        if is_again {
+            self.guide_lost(&reading, out);
         }
         match byte {
             b'}' | b']' | b')' => self.closer_for_value(reading, byte, out),
@@ -88,7 +92,10 @@ impl Parser<'_> {
             return;
         }
         let start = reading.at;
-        reading.frames.push(Frame::new(shape, start));
+        let place = self.place_of_value(&reading);
+        let is_object = matches!(shape, Shape::Object | Shape::Doubled);
+        self.guide_type(&mut reading, if is_object { Types::OBJECT } else { Types::ARRAY });
+        reading.frames.push(Frame { place, ..Frame::new(shape, start) });
         reading.at += width;
         reading.expect = if shape == Shape::Object { Expect::Member } else { Expect::Element };
         out.push(reading);
@@ -96,22 +103,26 @@ impl Parser<'_> {
 
     fn quoted(&self, mut reading: Reading, quote: Quote, out: &mut Vec<Reading>) {
         let at = reading.at;
-        if quote == Quote::Double {
-            if self.rest(at).starts_with(b"\"\"\"") {
-                let mut triple = reading.clone();
-                triple.cost += 1;
-                triple.open_string(at, Quote::Triple);
-                out.push(triple);
-            } else if self.is_doubled(at) {
-                let mut doubled = reading.clone();
-                if !doubled.doubles {
-                    // The only one may be a text in quotes.
-                    doubled.cost += cost::DOUBLED;
-                    doubled.doubted(Doubt::Always);
-                }
-                doubled.open_string(at, Quote::Doubled);
-                out.push(doubled);
+        self.guide_type(&mut reading, Types::STRING);
+        let triple = match self.rest(at) {
+            [b'"', b'"', b'"', ..] => Some(Quote::Triple),
+            [b'\'', b'\'', b'\'', ..] => Some(Quote::TripleSingle),
+            _ => None,
+        };
+        if let Some(quote) = triple {
+            let mut triple = reading.clone();
+            triple.cost += 1;
+            triple.open_string(at, quote);
+            out.push(triple);
+        } else if quote == Quote::Double && self.is_doubled(at) {
+            let mut doubled = reading.clone();
+            if !doubled.doubles {
+                // The only one may be a text in quotes.
+                doubled.cost += cost::DOUBLED;
+                doubled.doubted(Doubt::Always);
             }
+            doubled.open_string(at, Quote::Doubled);
+            out.push(doubled);
         }
         // `””`: two closing marks are an empty string only to somebody who wants one.
         if let [0xe2, 0x80, 0x9d | 0x99, 0xe2, 0x80, 0x98..=0x9f, ..] = self.rest(at) {

@@ -90,11 +90,12 @@ pub(super) fn classify(word: &str) -> Word {
 }
 
 /// Literals in lower case, and what each is in JSON.
-const MEANT: [(&str, Option<&str>); 6] = [
+const MEANT: [(&str, Option<&str>); 7] = [
     ("true", Some("true")),
     ("false", Some("false")),
     ("null", Some("null")),
     ("none", Some("null")),
+    ("nil", Some("null")),
     ("undefined", None),
     ("nan", None),
 ];
@@ -232,6 +233,8 @@ fn is_text(word: &str) -> bool {
         && !word.starts_with("...")
         && !word.ends_with("...")
         && !word.ends_with('\'')
+        // A comment of SQL's.
+        && !word.contains(" --")
         && !word.chars().any(|letter| is_odd(letter) || letter.is_control())
 }
 
@@ -268,6 +271,9 @@ mod tests {
             ("truee", Near(Some("true"))),
             ("trje", Near(Some("true"))),
             ("undef", Near(None)),
+            ("nil", Near(Some("null"))),
+            ("1 -- one", Nothing),
+            ("oil", Text),
             ("no", Text),
             ("done", Text),
             ("can", Text),

@@ -193,7 +193,8 @@ impl<'g> Stream<'g> {
     }
 
     /// The reply has ended with `status`. The outcome is the one that [`Mender::mend`] has for the
-    /// whole text, however it was cut into pieces.
+    /// whole text, however it was cut into pieces; but ambiguous, if a schema's guide found that a
+    /// value that was committed belongs elsewhere.
     pub fn finish(mut self, status: Status) -> Finished {
         let outcome = self.conclude(status);
         Finished { outcome, text: self.text }

@@ -1,8 +1,10 @@
 //! One known damage on valid JSON gives the original or a refusal, never a third value.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
-use crate::generate::json;
+use crate::generate::{self, Under};
+use crate::schema::Schema;
 use jsonmend::{Mender, Outcome, Policy, Status};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, TestRng, TestRunner};
@@ -260,7 +262,7 @@ fn judge(kind: &str, rate: &mut Rate, outcome: &Outcome, raw: &str, original: &V
 fn is_an_original(kind: &str, raw: &str, value: &Value) -> bool {
     let dense = |text: &str| text.replace([' ', '\n'], "");
     ["single quotes, none escaped", "smart quotes"].contains(&kind)
-        && dense(&rewritten(kind, &crate::generate::compact(value))) == dense(raw)
+        && dense(&rewritten(kind, &generate::compact(value))) == dense(raw)
 }
 
 /// A value that is neither the original nor a part of it.
@@ -273,17 +275,22 @@ struct Third {
     kinds: Vec<jsonmend::Kind>,
 }
 
-fn damage_all(seed: u8, cases: usize, rates: &mut BTreeMap<&str, Rate>) -> Vec<Third> {
+fn damage_all(
+    seed: u8,
+    (cases, under): (usize, Under),
+    rates: &mut BTreeMap<&str, Rate>,
+) -> Vec<Third> {
     let rng = TestRng::from_seed(proptest::test_runner::RngAlgorithm::ChaCha, &[seed; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let mut thirds = Vec::new();
     for number in 0..cases {
-        let tree = json().new_tree(&mut runner).unwrap().current();
+        let tree = generate::json().new_tree(&mut runner).unwrap().current();
         let text = if number % 2 == 0 {
-            crate::generate::compact(&tree)
+            generate::compact(&tree)
         } else {
             serde_json::to_string_pretty(&tree).unwrap()
         };
+        let schema = (under != Under::Nothing).then(|| Schema::new(&under.schema(&tree)));
         for kind in KINDS {
             for (raw, original) in damaged(kind, &text) {
                 let tree =
@@ -294,7 +301,11 @@ fn damage_all(seed: u8, cases: usize, rates: &mut BTreeMap<&str, Rate>) -> Vec<T
                     continue;
                 }
                 let status = if kind == "cut" { Status::Cut } else { Status::Stopped };
-                let outcome = Mender::new(Policy::standard()).mend(&raw, status);
+                let mender = match &schema {
+                    None => Mender::new(Policy::standard()),
+                    Some(schema) => Mender::guided(Policy::standard(), schema),
+                };
+                let outcome = mender.mend(&raw, status);
                 if judge(kind, rates.entry(kind).or_default(), &outcome, &raw, &tree) {
                     continue;
                 }
@@ -308,9 +319,11 @@ fn damage_all(seed: u8, cases: usize, rates: &mut BTreeMap<&str, Rate>) -> Vec<T
     thirds
 }
 
-fn never_a_third_value(seeds: std::ops::RangeInclusive<u8>, cases: usize) {
+fn never_a_third_value(seeds: RangeInclusive<u8>, cases: usize, under: Under) {
     let mut rates: BTreeMap<&str, Rate> = BTreeMap::new();
-    let thirds: Vec<Third> = seeds.flat_map(|seed| damage_all(seed, cases, &mut rates)).collect();
+    let thirds: Vec<Third> =
+        seeds.flat_map(|seed| damage_all(seed, (cases, under), &mut rates)).collect();
+    println!("under {under:?}");
     println!("{:<28} {:>8} {:>8} {:>8} {:>6}", "damage", "original", "partial", "refused", "third");
     for (kind, rate) in &rates {
         println!(
@@ -324,16 +337,35 @@ fn never_a_third_value(seeds: std::ops::RangeInclusive<u8>, cases: usize) {
     assert!(thirds.is_empty(), "{} third values", thirds.len());
 }
 
+/// Another first seed tries what nobody has tried.
+fn seeds() -> RangeInclusive<u8> {
+    let first = std::env::var("JSONMEND_SEED").ok().and_then(|first| first.parse().ok());
+    let first: u8 = first.unwrap_or(1);
+    first..=first.saturating_add(23)
+}
+
 #[test]
 fn one_damage_gives_the_original_or_a_refusal() {
-    never_a_third_value(1..=6, 60);
+    never_a_third_value(1..=6, 60, Under::Nothing);
+}
+
+#[test]
+fn one_damage_under_a_schema_gives_the_original_or_a_refusal() {
+    never_a_third_value(1..=2, 60, Under::Exact);
+    never_a_third_value(3..=3, 60, Under::Open);
+    never_a_third_value(4..=4, 60, Under::Other);
 }
 
 #[test]
 #[ignore = "a million damages: run it in release"]
 fn one_damage_gives_the_original_or_a_refusal_a_million_times() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse::<u8>().ok());
-    // Another first seed tries what nobody has tried.
-    let first = number("JSONMEND_SEED").unwrap_or(1);
-    never_a_third_value(first..=first.saturating_add(23), 1500);
+    never_a_third_value(seeds(), 1500, Under::Nothing);
+}
+
+#[test]
+#[ignore = "a million damages: run it in release"]
+fn one_damage_under_a_schema_gives_the_original_or_a_refusal_a_million_times() {
+    never_a_third_value(seeds(), 500, Under::Exact);
+    never_a_third_value(seeds(), 500, Under::Open);
+    never_a_third_value(seeds(), 500, Under::Other);
 }

@@ -1,7 +1,7 @@
 //! Makes texts for the property tests: JSON, JSON with damage, and soups of its marks.
 
 use proptest::prelude::*;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json as value};
 
 /// Any JSON value of modest size, with strings that hold what JSON is made of.
 pub(crate) fn json() -> impl Strategy<Value = Value> {
@@ -48,6 +48,63 @@ pub(crate) fn compact(tree: &Value) -> String {
 
 /// JSON with up to three small damages at random places.
 pub(crate) fn broken() -> impl Strategy<Value = String> {
+    broken_json().prop_map(|(raw, _)| raw)
+}
+
+/// As [`broken`], with a schema that the JSON would have been asked for with.
+pub(crate) fn broken_under_a_schema() -> impl Strategy<Value = (String, Value)> {
+    let under = prop_oneof![Just(Under::Exact), Just(Under::Open), Just(Under::Other)];
+    (broken_json(), under).prop_map(|((raw, tree), under)| (raw, under.schema(&tree)))
+}
+
+/// The schema that replies are mended under, made of what the reply was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Under {
+    Nothing,
+    /// Every key of the original is declared, required and no other allowed, every scalar of its
+    /// type. Lists have one schema for all their elements, or none.
+    Exact,
+    /// Keys and types are declared, none is required, and others are allowed.
+    Open,
+    /// As the exact one, but the model was asked for something else: the first key of each object
+    /// is not declared.
+    Other,
+}
+
+impl Under {
+    pub(crate) fn schema(self, value: &Value) -> Value {
+        match value {
+            Value::Null => value!({"type": "null"}),
+            Value::Bool(_) => value!({"type": "boolean"}),
+            Value::Number(number) if number.is_f64() => value!({"type": "number"}),
+            Value::Number(_) => value!({"type": "integer"}),
+            Value::String(_) => value!({"type": "string"}),
+            Value::Array(items) => {
+                let mut all: Vec<Value> = items.iter().map(|item| self.schema(item)).collect();
+                all.dedup();
+                match all.as_slice() {
+                    [only] => value!({"type": "array", "items": only}),
+                    _ => value!({"type": "array"}),
+                }
+            }
+            Value::Object(members) => self.schema_of_members(members),
+        }
+    }
+
+    fn schema_of_members(self, members: &Map<String, Value>) -> Value {
+        let declared = members.iter().skip(usize::from(self == Self::Other));
+        let properties: Map<String, Value> =
+            declared.map(|(key, value)| (key.clone(), self.schema(value))).collect();
+        if self == Self::Open {
+            return value!({"type": "object", "properties": properties});
+        }
+        let required: Vec<String> = properties.keys().cloned().collect();
+        value!({"type": "object", "properties": properties, "required": required,
+            "additionalProperties": false})
+    }
+}
+
+fn broken_json() -> impl Strategy<Value = (String, Value)> {
     let damage = (any::<prop::sample::Index>(), 0..4_u8, "[\"',:\\[\\]{}\\\\ \na1tn-]");
     (json(), any::<bool>(), proptest::collection::vec(damage, 1..4)).prop_map(
         |(tree, pretty, damages)| {
@@ -68,7 +125,7 @@ pub(crate) fn broken() -> impl Strategy<Value = String> {
                     _ => before + &here,
                 };
             }
-            text
+            (text, tree)
         },
     )
 }

@@ -1,7 +1,8 @@
 //! What holds for every text: the edits lead to the value, valid text is left alone, a mended text
 //! is whole, and a stricter policy only refuses more.
 
-use crate::generate::{broken, compact, json, soup};
+use crate::generate::{broken, broken_under_a_schema, compact, json, soup};
+use crate::schema::Schema;
 use jsonmend::{Mender, Outcome, Policy, Status, apply};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -13,8 +14,8 @@ fn value(outcome: &Outcome, raw: &str) -> Option<Value> {
 }
 
 /// The strongest claim: replaying the edits on the raw text gives strict JSON of the same value.
-fn edits_lead_to_the_value(raw: &str, policy: Policy, status: Status) {
-    let outcome = Mender::new(policy).mend(raw, status);
+fn edits_lead_to_the_value(raw: &str, mender: Mender<'_>, status: Status) {
+    let outcome = mender.mend(raw, status);
     let Some(document) = outcome.document() else { return };
     let edits = document.edits(raw);
     let text = apply(&edits, raw).unwrap();
@@ -31,14 +32,19 @@ fn edits_lead_to_the_value(raw: &str, policy: Policy, status: Status) {
         assert!(!edit.path.is_empty() || document.root(raw).unwrap().pointer("").is_some());
     }
     // Mending again finds nothing to mend.
-    let again = Mender::new(policy).mend(&text, status);
+    let again = mender.mend(&text, status);
     assert!(matches!(again, Outcome::Valid(_)), "{text}");
 }
 
-fn policies_are_monotone(raw: &str, status: Status) {
-    let strict = Mender::new(Policy::strict()).mend(raw, status);
-    let standard = Mender::new(Policy::standard()).mend(raw, status);
-    let lenient = Mender::new(Policy::lenient()).mend(raw, status);
+/// A mender under a schema, or under none.
+fn mender(policy: Policy, schema: Option<&Schema>) -> Mender<'_> {
+    schema.map_or(Mender::new(policy), |schema| Mender::guided(policy, schema))
+}
+
+fn policies_are_monotone(raw: &str, status: Status, schema: Option<&Schema>) {
+    let strict = mender(Policy::strict(), schema).mend(raw, status);
+    let standard = mender(Policy::standard(), schema).mend(raw, status);
+    let lenient = mender(Policy::lenient(), schema).mend(raw, status);
     if let Some(accepted) = value(&strict, raw) {
         assert_eq!(value(&standard, raw), Some(accepted));
     }
@@ -65,7 +71,7 @@ proptest! {
     fn edits_of_damaged_json_lead_to_its_value(raw in broken()) {
         for status in STATUSES {
             for policy in [Policy::strict(), Policy::standard(), Policy::lenient()] {
-                edits_lead_to_the_value(&raw, policy, status);
+                edits_lead_to_the_value(&raw, Mender::new(policy), status);
             }
         }
     }
@@ -74,7 +80,7 @@ proptest! {
     fn edits_of_any_soup_of_marks_lead_to_its_value(raw in soup()) {
         for status in STATUSES {
             for policy in [Policy::standard(), Policy::lenient()] {
-                edits_lead_to_the_value(&raw, policy, status);
+                edits_lead_to_the_value(&raw, Mender::new(policy), status);
             }
         }
     }
@@ -82,8 +88,19 @@ proptest! {
     #[test]
     fn what_strict_accepts_all_accept_alike(raw in broken(), other in soup()) {
         for status in STATUSES {
-            policies_are_monotone(&raw, status);
-            policies_are_monotone(&other, status);
+            policies_are_monotone(&raw, status, None);
+            policies_are_monotone(&other, status, None);
+        }
+    }
+
+    #[test]
+    fn a_schema_adds_nothing_to_a_text((raw, schema) in broken_under_a_schema()) {
+        let schema = Schema::new(&schema);
+        for status in STATUSES {
+            policies_are_monotone(&raw, status, Some(&schema));
+            for policy in [Policy::strict(), Policy::standard(), Policy::lenient()] {
+                edits_lead_to_the_value(&raw, mender(policy, Some(&schema)), status);
+            }
         }
     }
 

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::damage::is_part_of;
-use crate::generate::{broken, compact, json, soup};
+use crate::generate::{broken, broken_under_a_schema, compact, json, soup};
+use crate::schema::Schema;
 
 /// Everything that can be told of an outcome.
 fn told(outcome: &Outcome, raw: &str) -> (String, Option<Value>, Vec<Edit>) {
@@ -56,9 +57,9 @@ fn committed(stream: &Stream<'_>) -> Vec<(String, String)> {
     found
 }
 
-fn what_is_committed_stays(raw: &str) {
+fn what_is_committed_stays(raw: &str, mender: Mender<'_>) {
     for status in [Status::Unknown, Status::Stopped, Status::Cut] {
-        let mut stream = Stream::new(Mender::new(Policy::standard()));
+        let mut stream = Stream::new(mender);
         let mut all: Vec<(String, String)> = Vec::new();
         for byte in raw.as_bytes() {
             stream.feed(&[*byte]);
@@ -66,6 +67,8 @@ fn what_is_committed_stays(raw: &str) {
         }
         let finished = stream.finish(status);
         let Some(document) = finished.outcome.document() else { continue };
+        let whole = mender.mend(raw, status);
+        assert_eq!(told(&finished.outcome, raw), told(&whole, raw), "{raw}");
         let root = document.root(raw).unwrap();
         for (path, value) in all {
             let now = root.pointer(&path).map(|node| node.to_value().to_string());
@@ -94,9 +97,15 @@ proptest! {
 
     #[test]
     fn committed_values_never_change(raw in broken(), tree in json(), other in soup()) {
-        what_is_committed_stays(&raw);
-        what_is_committed_stays(&compact(&tree));
-        what_is_committed_stays(&other);
+        what_is_committed_stays(&raw, Mender::new(Policy::standard()));
+        what_is_committed_stays(&compact(&tree), Mender::new(Policy::standard()));
+        what_is_committed_stays(&other, Mender::new(Policy::standard()));
+    }
+
+    #[test]
+    fn a_schema_takes_nothing_back_that_was_committed((raw, schema) in broken_under_a_schema()) {
+        let schema = Schema::new(&schema);
+        what_is_committed_stays(&raw, Mender::guided(Policy::standard(), &schema));
     }
 }
 
