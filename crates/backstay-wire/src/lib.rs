@@ -16,6 +16,7 @@
 //!  schema ──lower──▶ what a provider takes of it ─▶ reply ──undo──▶ reply as the schema has it
 //! ```
 
+pub mod amend;
 pub mod chat;
 pub mod dialect;
 pub mod frame;

@@ -74,6 +74,10 @@ impl Call {
                 self.follow(next, failure, None);
             }
             Err(failure) => {
+                // It says nothing about the target, as a dropped attempt does not.
+                if self.amends(&armed, &failure) {
+                    return;
+                }
                 self.at_least |= failure.fault != Fault::ConnectFailed;
                 self.rest(&armed, &failure);
                 let report = self.report(Some(failure.fault));

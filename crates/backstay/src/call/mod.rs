@@ -4,6 +4,7 @@ mod again;
 mod amended;
 mod facts;
 mod finish;
+mod objected;
 mod places;
 mod refuse;
 mod report;
@@ -23,6 +24,7 @@ use backstay_decide::recover::LastResort;
 use backstay_decide::timers::Timers;
 use backstay_wire::Finish;
 use backstay_wire::Usage;
+use backstay_wire::amend::Objection;
 use backstay_wire::chat::{Choice, Part, Turn};
 use bytes::Bytes;
 use http::HeaderMap;
@@ -141,6 +143,8 @@ pub(crate) struct Call {
     pub attempts: u32,
     /// Whether a request was sent again because its connection had been closed while it was kept.
     resent: bool,
+    /// What targets objected to in requests of this call, by their place on the list.
+    objections: Vec<(usize, Objection)>,
     /// Tokens of all attempts that said.
     usage: Usage,
     /// Whether some attempt did not say.
@@ -226,6 +230,7 @@ impl Call {
             reasks: Reasks::default(),
             attempts: 0,
             resent: false,
+            objections: Vec::new(),
             usage: Usage::default(),
             at_least: false,
             trail: Trail::with_room(),

@@ -6,6 +6,7 @@ use backstay_decide::breaker::{Transition, Turn};
 use backstay_decide::fault::Fault;
 use backstay_decide::recover::{Decision, Next};
 use backstay_wire::Reply;
+use backstay_wire::amend::Objection;
 
 use super::Call;
 use super::facts::REFUSED;
@@ -94,6 +95,24 @@ impl Call {
         let note = seen.result.as_ref().err().map_or("", |failure| failure.note.as_str());
         let why = format!("{note}: sent again at once, not counted");
         self.tell(Step::Decided { next: "again".into(), why });
+    }
+
+    /// The target is asked again without what it objects to.
+    pub(super) fn objected(&mut self, objection: Objection) {
+        let what = match objection {
+            Objection::Field(field) => format!("`{field}` is not taken: asked again without it"),
+            Objection::OldCap => {
+                "the cap is wanted as `max_completion_tokens`: asked again so".into()
+            }
+            Objection::NewCap => "the cap is wanted as `max_tokens`: asked again so".into(),
+            Objection::SignedThinking => {
+                "reasoning signed by another provider is not taken: asked again without it".into()
+            }
+            Objection::ToolIds => {
+                "ids of tool calls are not taken: asked again with short ones".into()
+            }
+        };
+        self.tell(Step::Decided { next: "amend".into(), why: what });
     }
 
     /// A target is passed over.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use backstay_decide::Moment;
 use backstay_decide::breaker::{KeyRest, Turn};
+use backstay_wire::amend::Objection;
 
 use super::health::TargetHealth;
 use super::standing::{Brought, Ending, Parts};
@@ -35,6 +36,11 @@ impl Held {
     pub fn settle(mut self, ending: Ending, now: Moment) -> Vec<Turn> {
         let settle = |parts| self.health.settle(parts, ending, now);
         self.parts.take().map(settle).unwrap_or_default()
+    }
+
+    /// The target does not take something in a request.
+    pub fn learn_objection(&self, objection: Objection) {
+        self.health.learn_objection(objection);
     }
 
     /// Leaves the target alone until `until`, as it asked.

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use backstay_decide::breaker::{KeyRest, Turn};
 use backstay_decide::timers::Start;
 use backstay_decide::{Moment, Verdict};
+use backstay_wire::amend::Objection;
 use backstay_wire::tokens::Ratio;
 use http::Uri;
 use parking_lot::{Mutex, RwLock};
@@ -44,6 +45,10 @@ pub(crate) struct TargetHealth {
     ratio: Mutex<Ratio>,
     /// Replies that reported usage.
     reported: AtomicUsize,
+    /// Whether there are any of the following: a look costs less than a lock.
+    objects: AtomicBool,
+    /// What it does not take in a request.
+    objections: Mutex<Vec<Objection>>,
     /// Where its calls go, once that was put together.
     pub(crate) address: OnceLock<Uri>,
     /// Its counters, once they were looked up.
@@ -99,6 +104,8 @@ impl TargetHealth {
             answered: AtomicBool::new(false),
             ratio: Mutex::new(Ratio::default()),
             reported: AtomicUsize::new(0),
+            objects: AtomicBool::new(false),
+            objections: Mutex::default(),
             address: OnceLock::new(),
             meter: OnceLock::new(),
         }
@@ -146,6 +153,23 @@ impl TargetHealth {
     /// What past calls say of the tokens in a body of `bytes` bytes. `None`: too little is known.
     pub(crate) fn learned(&self, bytes: u64) -> Option<u64> {
         self.ratio.lock().estimate(bytes)
+    }
+
+    /// What it is known not to take in a request.
+    pub(crate) fn objections(&self) -> Vec<Objection> {
+        if !self.objects.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        self.objections.lock().clone()
+    }
+
+    /// Learns that it does not take something: it holds until a restart.
+    pub(crate) fn learn_objection(&self, objection: Objection) {
+        let mut known = self.objections.lock();
+        if !known.contains(&objection) {
+            known.push(objection);
+            self.objects.store(true, Ordering::Release);
+        }
     }
 
     /// Whether the next reported usage should be learned from: the first ones all, then some.

@@ -203,7 +203,9 @@ fn shoot(call: &mut Call, index: usize, held: Held, (timers, now): (Timers, Mome
         return Step::End(Halt::Failed(CallError::local(Local::Internal, "no such target")));
     };
     let health = std::sync::Arc::clone(&stop.health);
+    let objections = call.objections(index);
     let turned = Turned {
+        objections: &objections,
         cap: call.cap,
         reask: &call.reask,
         key: held.key(),

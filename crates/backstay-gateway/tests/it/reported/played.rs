@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use backstay_wire::Dialect;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -15,6 +16,7 @@ use tokio::time::Instant;
 #[derive(Clone, Debug)]
 pub(super) struct Heard {
     pub at: Instant,
+    pub body: Value,
     /// Requests this connection had carried before.
     pub before: usize,
 }
@@ -48,9 +50,15 @@ impl Played {
 
     /// Its table in a config.
     pub(super) fn provider(&self, name: &str) -> String {
-        let address = self.address;
+        self.provider_in(name, Dialect::OpenaiChat)
+    }
+
+    /// The same for a provider of this dialect.
+    pub(super) fn provider_in(&self, name: &str, dialect: Dialect) -> String {
+        let below = if dialect == Dialect::OpenaiChat { "/v1" } else { "" };
+        let (address, dialect) = (self.address, dialect.name());
         format!(
-            "[providers.{name}]\ndialect = \"openai_chat\"\nbase_url = \"http://{address}/v1\"\n\
+            "[providers.{name}]\ndialect = \"{dialect}\"\nbase_url = \"http://{address}{below}\"\n\
              auth = \"none\"\n"
         )
     }
@@ -66,12 +74,10 @@ async fn accept(listener: TcpListener, exchanges: Arc<[Value]>, heard: Arc<Mutex
 async fn serve(mut socket: TcpStream, exchanges: Arc<[Value]>, heard: Arc<Mutex<Vec<Heard>>>) {
     let mut came = Vec::new();
     for before in 0.. {
-        if request(&mut socket, &mut came).await.is_none() {
-            return;
-        }
+        let Some(body) = request(&mut socket, &mut came).await else { return };
         let turn = {
             let mut heard = heard.lock();
-            heard.push(Heard { at: Instant::now(), before });
+            heard.push(Heard { at: Instant::now(), body, before });
             heard.len() - 1
         };
         let Some(exchange) = exchanges.get(turn).or(exchanges.last()) else { return };
@@ -84,8 +90,8 @@ async fn serve(mut socket: TcpStream, exchanges: Arc<[Value]>, heard: Arc<Mutex<
     }
 }
 
-/// Reads the next request; `None`: the connection ended.
-async fn request(socket: &mut TcpStream, came: &mut Vec<u8>) -> Option<()> {
+/// The body of the next request; `None`: the connection ended.
+async fn request(socket: &mut TcpStream, came: &mut Vec<u8>) -> Option<Value> {
     let mut buffer = vec![0; 16 << 10];
     loop {
         if let Some(end) = memchr::memmem::find(came, b"\r\n\r\n") {
@@ -93,8 +99,9 @@ async fn request(socket: &mut TcpStream, came: &mut Vec<u8>) -> Option<()> {
             let length = head.split("content-length:").nth(1)?.split("\r\n").next()?;
             let whole = end + 4 + length.trim().parse::<usize>().ok()?;
             if came.len() >= whole {
+                let body = serde_json::from_slice(&came[end + 4..whole]).unwrap_or_default();
                 came.drain(..whole);
-                return Some(());
+                return Some(body);
             }
         }
         match socket.read(&mut buffer).await {

@@ -4,10 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use backstay_mock::End;
+use backstay_wire::Dialect;
+use serde_json::{Value, json};
 
+use super::played::Played;
 use super::{AREAS, OPENAI, cases};
 use crate::client::Line;
-use crate::world::{HELLO, Setup, request, start, streamed};
+use crate::world::{HELLO, Setup, World, request, start, streamed};
 
 /// The case, the file below `crates/` and the test that holds it.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
@@ -71,9 +74,6 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
 /// Cases without a test, and why.
 const OPEN: &[(&str, &str)] = &[
     ("B163", "budgets are not shared by threads yet"),
-    ("B178", "what a target does not take is not left out yet"),
-    ("B179", "signed blocks are not taken out yet"),
-    ("B180", "ids of tools are not shortened yet"),
     ("B221", "a call cannot be carried on yet when its caller left"),
     ("B225", "there is no shared store"),
 ];
@@ -172,4 +172,113 @@ async fn a_stream_holds_its_place_to_its_end() {
         world.settled_log("one").await.into_iter().map(|entry| entry.end).collect();
     assert_eq!(ends.first(), Some(&End::ClientGone));
     world.stop().await;
+}
+
+/// A provider of `dialect` that says `error` to the first request, and is well after that.
+async fn objecting(dialect: Dialect, error: Value) -> (World, Played) {
+    let refusal = json!({"status": 400, "headers": {}, "body": error});
+    let played = Played::start(vec![refusal, healthy(dialect)]).await;
+    let world = Setup::new()
+        .tables(&played.provider_in("strict", dialect))
+        .target("p2", "strict", &[])
+        .route("route", &["p2"], "deadline = \"5s\"")
+        .start()
+        .await;
+    (world, played)
+}
+
+fn healthy(dialect: Dialect) -> Value {
+    let body = match dialect {
+        Dialect::OpenaiChat => json!({"id": "x", "object": "chat.completion", "model": "m",
+            "choices": [{"index": 0, "message": {"role": "assistant", "content": "ok"},
+                "finish_reason": "stop"}]}),
+        Dialect::Anthropic => {
+            json!({"id": "x", "type": "message", "role": "assistant", "model": "m",
+            "content": [{"type": "text", "text": "ok"}], "stop_reason": "end_turn",
+            "usage": {"input_tokens": 1, "output_tokens": 1}})
+        }
+    };
+    json!({"status": 200, "headers": {"content-type": "application/json"}, "body": body})
+}
+
+/// Case B178: a fallback was sent what only the first model takes. What a target objects to is left
+/// out, told, and left out of the next call's first request too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_field_that_a_target_does_not_take_is_left_out_and_remembered() {
+    let error = json!({"error": {"message": "Unrecognized request argument supplied: top_k"}});
+    let (world, played) = objecting(OPENAI, error).await;
+    let mut body = request(OPENAI, "route", HELLO);
+    body["top_k"] = json!(40);
+    for (attempts, seen) in
+        [(2, world.ask(OPENAI, &body).await), (1, world.ask(OPENAI, &body).await)]
+    {
+        assert_eq!((seen.status, seen.attempts()), (200, attempts), "{}", seen.text());
+        assert!(seen.header("x-backstay-notes").contains("/top_k"), "{:?}", seen.headers);
+    }
+    world.stop().await;
+    let sent: Vec<bool> =
+        played.heard().iter().map(|heard| heard.body.get("top_k").is_some()).collect();
+    assert_eq!(sent, [true, false, false]);
+}
+
+/// Case B179: reasoning that one provider signed is refused by the next.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reasoning_signed_by_another_provider_is_left_out_when_it_is_refused() {
+    let message = "messages.1.content.0: Invalid `signature` in `thinking` block";
+    let error = json!({"type": "error",
+        "error": {"type": "invalid_request_error", "message": message}});
+    let (world, played) = objecting(Dialect::Anthropic, error).await;
+    let mut body = request(Dialect::Anthropic, "route", HELLO);
+    body["messages"] = json!([
+        {"role": "user", "content": HELLO},
+        {"role": "assistant", "content": [
+            {"type": "thinking", "thinking": "hm", "signature": "of another"},
+            {"type": "text", "text": "They stand on rocks."}]},
+        {"role": "user", "content": "Why?"}]);
+    let seen = world.ask(Dialect::Anthropic, &body).await;
+    world.stop().await;
+    assert_eq!((seen.status, seen.attempts()), (200, 2), "{}", seen.text());
+    let sent = played.heard().pop().expect("a request").body;
+    let content = sent["messages"][1]["content"].as_array().expect("blocks");
+    assert_eq!(content.len(), 1, "{sent}");
+}
+
+/// Case B180: an id of 94 characters where a provider takes 64.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_id_of_a_tool_call_gets_one_short_form_throughout() {
+    let error = json!({"error": {"code": "string_above_max_length",
+        "param": "messages[1].tool_calls[0].id", "message": "Invalid id: string too long."}});
+    let (world, played) = objecting(OPENAI, error).await;
+    let long = "c".repeat(94);
+    let mut body = request(OPENAI, "route", HELLO);
+    body["messages"] = json!([
+        {"role": "user", "content": HELLO},
+        {"role": "assistant", "content": null, "tool_calls": [
+            {"id": long, "type": "function", "function": {"name": "look", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": long, "content": "it is dark"}]);
+    let seen = world.ask(OPENAI, &body).await;
+    world.stop().await;
+    assert_eq!(seen.status, 200, "{}", seen.text());
+    let sent = played.heard().pop().expect("a request").body;
+    let id = sent["messages"][1]["tool_calls"][0]["id"].as_str().expect("an id");
+    assert!(id.len() <= 64 && sent["messages"][2]["tool_call_id"] == id, "{sent}");
+}
+
+/// An objection that stays is a failure like any other, and no loop.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_objects_to_the_same_thing_twice_is_not_asked_a_third_time() {
+    let error = json!({"error": {"message": "Unrecognized request argument supplied: top_k"}});
+    let refusal = json!({"status": 400, "headers": {}, "body": error});
+    let played = Played::start(vec![refusal]).await;
+    let world = Setup::new()
+        .tables(&played.provider_in("strict", OPENAI))
+        .target("p2", "strict", &[])
+        .route("route", &["p2"], "deadline = \"5s\"")
+        .start()
+        .await;
+    let mut body = request(OPENAI, "route", HELLO);
+    body["top_k"] = json!(40);
+    let seen = world.ask(OPENAI, &body).await;
+    world.stop().await;
+    assert_eq!((seen.status, played.heard().len()), (400, 2), "{}", seen.text());
 }

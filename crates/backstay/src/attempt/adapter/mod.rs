@@ -14,6 +14,7 @@ pub(crate) use headers::{authorize, join};
 
 use std::sync::{Arc, OnceLock};
 
+use backstay_wire::amend::{self, Objection};
 use backstay_wire::chat::{Format, Part, Turn};
 use backstay_wire::{Chat, Dialect, Loss, lower};
 use bytes::Bytes;
@@ -43,6 +44,8 @@ pub struct Turned<'a> {
     pub reask: &'a [Turn],
     /// Which of the provider's keys to use.
     pub key: usize,
+    /// What the target does not take.
+    pub objections: &'a [Objection],
     /// The target's address, once it was built.
     pub address: Option<&'a OnceLock<Uri>>,
 }
@@ -99,6 +102,7 @@ pub fn build(
         )
     };
     losses.extend(edits::cap_loss(contract, target, turned));
+    let (body, edits) = amended(body, edits, turned.objections, &mut losses);
     Ok(Outgoing {
         uri: headers::uri(contract, target, turned.address)?,
         headers: headers::all(contract, target, turned.key)?,
@@ -109,6 +113,22 @@ pub fn build(
         losses,
         lowerings: Arc::new(fit.lowerings),
     })
+}
+
+/// The body without what the target does not take.
+fn amended(
+    body: Bytes,
+    mut edits: Vec<u8>,
+    objections: &[Objection],
+    losses: &mut Vec<Loss>,
+) -> (Bytes, Vec<u8>) {
+    if objections.is_empty() {
+        return (body, edits);
+    }
+    let Some(amended) = amend::apply(&body, objections) else { return (body, edits) };
+    losses.extend(amended.losses);
+    edits.extend(format!("{objections:?}").into_bytes());
+    (Bytes::from(amended.body), edits)
 }
 
 /// Whether the provider is asked for a stream.
