@@ -345,6 +345,9 @@ input_price = 2
 output_price = 8
 "#;
 
+/// A route for a part of a config that has none.
+const ROUTED: &str = "[routes.ask]\ntiers = [\"main\"]\n";
+
 /// An empty folder for one test.
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("backstay-docs-{}-{name}", std::process::id()));
@@ -362,13 +365,16 @@ fn every_config_on_a_page_passes_check_without_a_warning() {
         for snippet in fenced(&fs::read_to_string(&page).unwrap(), "toml") {
             count += 1;
             let around = if snippet.contains("[models.") { "" } else { AROUND };
-            fs::write(folder.join("backstay.toml"), format!("{snippet}\n{around}")).unwrap();
+            let routed = if snippet.contains("[routes.") { "" } else { ROUTED };
+            let whole = format!("{snippet}\n{around}{routed}");
+            fs::write(folder.join("backstay.toml"), whole).unwrap();
             let output = Command::new(env!("CARGO_BIN_EXE_backstay"))
                 // What providers do not enforce is the schema's matter, and told on its own page.
                 .args(["check", "--strict", "--allow", "schema-keyword-dropped"])
                 .current_dir(&folder)
                 .envs(["OPENAI_API_KEY", "ANTHROPIC_API_KEY"].map(|name| (name, "a key")))
                 .env("APP_KEY", "a key of some length")
+                .env("BACKSTAY_ADMIN_KEY", "another key")
                 .output()
                 .unwrap();
             let told = String::from_utf8_lossy(&output.stdout);

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use backstay::contract::Caller;
+use backstay::policy::Secret;
 use backstay_decide::Local;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -19,6 +20,8 @@ use backstay::fault::CallError;
 #[derive(Debug, Default)]
 pub struct Callers {
     known: Vec<([u8; 32], Arc<Caller>)>,
+    /// The operator's key.
+    admin: Option<[u8; 32]>,
 }
 
 impl Callers {
@@ -28,7 +31,36 @@ impl Callers {
             let caller = Caller { name: key.name.clone(), tenant: key.tenant.clone() };
             (digest(key.token.expose()), Arc::new(caller))
         });
-        Self { known: known.collect() }
+        Self { known: known.collect(), admin: None }
+    }
+
+    /// And operators, by their key. Without one nobody is an operator.
+    #[must_use]
+    pub fn with_admin(mut self, key: Option<&Secret>) -> Self {
+        self.admin = key.map(|key| digest(key.expose()));
+        self
+    }
+
+    /// Whether there is an admin API.
+    pub fn has_admin(&self) -> bool {
+        self.admin.is_some()
+    }
+
+    /// Lets an operator in.
+    ///
+    /// # Errors
+    /// No key, another one, or none is configured.
+    pub fn admit_operator(&self, headers: &HeaderMap) -> Result<(), CallError> {
+        let refused = |note| Err(CallError::local(Local::Unauthorized, note));
+        let Some(sent) = token(headers) else {
+            return refused(
+                "no key was sent; send the admin key as `Authorization: Bearer` or `x-api-key`",
+            );
+        };
+        match &self.admin {
+            Some(key) if bool::from(key.ct_eq(&digest(sent))) => Ok(()),
+            Some(_) | None => refused("the key that was sent is not server.admin_key"),
+        }
     }
 
     /// The caller with the token in `headers`.
@@ -120,6 +152,21 @@ mod tests {
         assert_eq!((none.code(), wrong.code()), ("unauthorized", "unauthorized"));
         assert!(none.to_string().contains("no key was sent"));
         assert!(wrong.to_string().contains("not one of the gateway's"));
+    }
+
+    #[test]
+    fn only_the_admin_key_makes_an_operator_and_without_one_nothing_does() {
+        let key = Secret::new("adm1n".into());
+        let with_key = callers().with_admin(Some(&key));
+        for headers in [with("authorization", "Bearer adm1n"), with("x-api-key", "adm1n")] {
+            assert!(with_key.admit_operator(&headers).is_ok());
+            assert_eq!(with_key.admit(&headers).unwrap_err().code(), "unauthorized");
+            assert!(callers().admit_operator(&headers).is_err());
+        }
+        for headers in [HeaderMap::new(), with("x-api-key", "s3cret"), with("x-api-key", "")] {
+            assert_eq!(with_key.admit_operator(&headers).unwrap_err().code(), "unauthorized");
+        }
+        assert!(with_key.has_admin() && !callers().has_admin());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //!            POST /v1/chat/completions ──┤ chat ─▶ backstay::call::answer ─▶ respond
 //!            POST /v1/messages ──────────┘
 //!            GET /v1/models, /health/*, /metrics
+//!            /admin/* ─▶ the operator's view and orders, behind a key of its own
 //!            any other path of a provider ─▶ handed through raw
 //! ```
 

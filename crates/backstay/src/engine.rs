@@ -143,6 +143,7 @@ impl Engine {
         for standing in self.standings() {
             self.shared.metrics.stands(&standing);
         }
+        self.shared.metrics.breakers_stand(&self.targets());
         self.shared.metrics.text(self.shared.call_log.dropped())
     }
 

@@ -82,7 +82,7 @@ pub(crate) fn run(serve: &Serve) -> ExitCode {
 
 async fn until_stopped(settings: backstay_gateway::config::Settings) -> anyhow::Result<()> {
     let engine = settings::engine(&settings)?;
-    let callers = Callers::new(&settings.keys);
+    let callers = Callers::new(&settings.keys).with_admin(settings.admin_key.as_ref());
     let listen = settings.server.listen;
     let running = Gateway::new(engine, callers, settings.server)
         .start()

@@ -16,6 +16,22 @@ pub enum Mode {
     MetricsOnly,
 }
 
+impl Mode {
+    /// All of them.
+    pub const ALL: [Self; 4] =
+        [Self::Automatic, Self::ForcedOpen, Self::ForcedClosed, Self::MetricsOnly];
+
+    /// Its name in config, metrics and answers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Automatic => "automatic",
+            Self::ForcedOpen => "forced_open",
+            Self::ForcedClosed => "forced_closed",
+            Self::MetricsOnly => "metrics_only",
+        }
+    }
+}
+
 /// When to open, for how long, and how to come back.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {

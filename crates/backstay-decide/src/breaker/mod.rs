@@ -26,11 +26,13 @@
 mod keys;
 mod limits;
 mod look;
+mod order;
 mod pace;
 mod pass;
 mod planes;
 mod report;
 mod transition;
+mod view;
 mod wilson;
 mod window;
 
@@ -44,10 +46,12 @@ use window::{Ended, Window};
 
 pub use keys::{KeyRest, Keys};
 pub use limits::{Canary, Limits, Mode, Probation};
+pub use order::{Order, in_force};
 pub use pass::{Ask, Denial, Denied, Elsewhere, Pass, Suits};
 pub use planes::{Admitted, Passes, Plane, Planes, Refused, Rules, Separation, Turn};
 pub use report::{Cut, Paced, Report, Seen, Shape, Speed};
 pub use transition::{Ending, Rest, Transition, Why};
+pub use view::View;
 pub use wilson::lower_bound;
 pub use window::{MAX_RECENT, Tally};
 
@@ -104,6 +108,10 @@ pub struct Breaker {
     phase: Phase,
     /// Counts changes of the circuit.
     epoch: u64,
+    /// When the phase began.
+    changed: Moment,
+    /// What began it. `None`: it is the first.
+    last: Option<Transition>,
     /// Hard failures in a row.
     row: u32,
     window: Window,
@@ -147,6 +155,8 @@ impl Breaker {
         Self {
             phase: Phase::Closed,
             epoch: 0,
+            changed: Moment::ORIGIN,
+            last: None,
             row: 0,
             window: Window::default(),
             first_opened: Moment::ORIGIN,
@@ -225,23 +235,34 @@ impl Breaker {
         if next == self.phase || !is_acting {
             return None;
         }
-        match (self.phase, next) {
-            (Phase::Open { .. }, _) => Some(self.half_open(now, Ending::Time)),
+        // When it was due, which may be long before somebody came to see.
+        let due = self.since(now, limits);
+        let change = match (self.phase, next) {
+            (Phase::Open { .. }, _) => self.half_open(now, Ending::Time),
             (Phase::HalfOpen { started, finished, .. }, _) => {
-                Some(self.close(now, limits, (started, finished)))
+                self.close(now, limits, (started, finished))
             }
             (Phase::Probation { .. } | Phase::Closed, _) => {
                 self.phase = Phase::Closed;
-                Some(Transition::Restored { seen: self.tally(now, limits) })
+                let seen = self.tally(now, limits);
+                self.became(Transition::Restored { seen })
             }
-        }
+        };
+        self.changed = due;
+        Some(change)
+    }
+
+    /// Keeps what changed the circuit last, to be shown.
+    fn became(&mut self, change: Transition) -> Transition {
+        self.last = Some(change);
+        change
     }
 
     fn half_open(&mut self, now: Moment, by: Ending) -> Transition {
-        self.epoch += 1;
+        (self.epoch, self.changed) = (self.epoch + 1, now);
         self.phase = Phase::HalfOpen { began: now, started: 0, finished: 0 };
         self.pace = Pace::begun(now);
-        Transition::HalfOpened { after: now.since(self.first_opened), by }
+        self.became(Transition::HalfOpened { after: now.since(self.first_opened), by })
     }
 
     fn close(
@@ -250,12 +271,13 @@ impl Breaker {
         limits: &Limits,
         (started, finished): (u32, u32),
     ) -> Transition {
-        self.epoch += 1;
+        (self.epoch, self.changed) = (self.epoch + 1, now);
         self.phase = after_test(now, limits);
         self.pace = Pace::begun(now);
         self.row = 0;
         self.window.clear();
-        Transition::Closed { started, finished, after: now.since(self.first_opened) }
+        let (probation, after) = (limits.probation.lasts, now.since(self.first_opened));
+        self.became(Transition::Closed { started, finished, probation, after })
     }
 
     fn open(&mut self, why: Why, now: Moment, limits: &Limits, dice: &mut dyn Dice) -> Transition {
@@ -266,15 +288,16 @@ impl Breaker {
         let mut rest = cool_off(now.since(self.first_opened), limits, dice);
         rest.asked = Some(now.until(self.asked)).filter(|asked| *asked > rest.thrown);
         let until = now.plus(rest.length());
-        self.epoch += 1;
+        (self.epoch, self.changed) = (self.epoch + 1, now);
         self.phase = Phase::Open { until };
         self.row = 0;
         self.slots.clear();
         self.window.clear();
-        if is_first {
-            return Transition::Opened { until, why, rest };
-        }
-        Transition::Reopened { until, why, rest }
+        self.became(if is_first {
+            Transition::Opened { until, why, rest }
+        } else {
+            Transition::Reopened { until, why, rest }
+        })
     }
 
     /// The call brought its first content: the first half of a test.
@@ -366,7 +389,7 @@ impl Breaker {
             (Phase::Probation { .. }, Verdict::Failure | Verdict::Soft)
                 if !self.is_whole(now, limits) =>
             {
-                Some(self.open(Why::Canary { started: passes, passes }, now, limits, dice))
+                Some(self.open(Why::Late, now, limits, dice))
             }
             (Phase::Probation { .. } | Phase::Closed, _) => self.count(verdict, now, limits, dice),
         }

@@ -40,6 +40,8 @@ pub enum Transition {
         started: u32,
         /// Tests that ended well.
         finished: u32,
+        /// How long less is forgiven now. Zero: it is whole at once.
+        probation: Duration,
         /// How long after the first opening.
         after: Duration,
     },
@@ -85,6 +87,45 @@ pub enum Why {
         /// Tests that had to.
         passes: u32,
     },
+    /// A test that had brought content, and so helped to close it, ended badly after all.
+    Late,
+}
+
+impl Transition {
+    /// The states it leads from and to, by [`State::name`](super::State::name).
+    pub const fn ends(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Opened { .. } => ("closed", "open"),
+            Self::Reopened { why: Why::Canary { .. }, .. } => ("half_open", "open"),
+            Self::Reopened { .. } => ("probation", "open"),
+            Self::HalfOpened { .. } => ("open", "half_open"),
+            Self::Closed { probation, .. } if probation.is_zero() => ("half_open", "closed"),
+            Self::Closed { .. } => ("half_open", "probation"),
+            Self::Restored { .. } => ("probation", "closed"),
+        }
+    }
+
+    /// What brought it about, in a word.
+    pub const fn cause(&self) -> &'static str {
+        match self {
+            Self::Opened { why, .. } | Self::Reopened { why, .. } => why.name(),
+            Self::HalfOpened { by: Ending::Time, .. } | Self::Restored { .. } => "time",
+            Self::HalfOpened { by: Ending::ForcedCall, .. } => "forced_call",
+            Self::Closed { .. } => "tests_passed",
+        }
+    }
+}
+
+impl Why {
+    /// It in a word.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Rate { .. } => "rate",
+            Self::Row { .. } => "row",
+            Self::Canary { .. } => "test_failed",
+            Self::Late => "test_ended_badly",
+        }
+    }
 }
 
 /// How the length of a rest came about.
@@ -119,7 +160,7 @@ impl fmt::Display for Transition {
                 };
                 write!(f, "half-open {} after it first opened: {by}", seconds(*after))
             }
-            Self::Closed { started, finished, after } => write!(
+            Self::Closed { started, finished, after, .. } => write!(
                 f,
                 "closed {} after it first opened: {started} tests brought content, {finished} ended well",
                 seconds(*after)
@@ -141,6 +182,7 @@ impl fmt::Display for Why {
             Self::Canary { started, passes } => {
                 write!(f, "a test failed after {started} of {passes} had brought content")
             }
+            Self::Late => f.write_str("a test that had brought content ended badly"),
         }
     }
 }
@@ -221,6 +263,10 @@ mod tests {
                 "opened again: a test failed after 2 of 5 had brought content; rests for 30.0 s: half of the 0.0 s since it first opened is 30.0 s within its limits, 30.0 s by the dice",
             ),
             (
+                Transition::Reopened { until, why: Why::Late, rest: rest(0, 30, 30, None) },
+                "opened again: a test that had brought content ended badly; rests for 30.0 s: half of the 0.0 s since it first opened is 30.0 s within its limits, 30.0 s by the dice",
+            ),
+            (
                 Transition::HalfOpened { after: minute, by: Ending::Time },
                 "half-open 60.0 s after it first opened: the rest is over",
             ),
@@ -229,7 +275,7 @@ mod tests {
                 "half-open 60.0 s after it first opened: a forced call succeeded",
             ),
             (
-                Transition::Closed { started: 5, finished: 1, after: minute },
+                Transition::Closed { started: 5, finished: 1, probation: minute, after: minute },
                 "closed 60.0 s after it first opened: 5 tests brought content, 1 ended well",
             ),
             (Transition::Restored { seen }, "restored: 11 of 40 calls failed in 60.0 s = 27.5 %"),

@@ -1,5 +1,6 @@
 //! Which path means what. The few hot paths are one `match`; nothing is looked up in a table.
 
+mod admin;
 mod chat;
 mod models;
 mod path;
@@ -41,6 +42,9 @@ pub async fn serve(gateway: Arc<Gateway>, request: Request<Incoming>) -> Respons
         (&Method::GET | &Method::HEAD, "/v1/models") => models::list(&gateway, &request),
         (&Method::GET, _) if path.starts_with("/v1/models/") => {
             models::one(&gateway, &request, path.trim_start_matches("/v1/models/"))
+        }
+        _ if path == "/admin" || path.starts_with("/admin/") => {
+            admin::serve(&gateway, request).await
         }
         _ => through::serve(gateway, request).await,
     }

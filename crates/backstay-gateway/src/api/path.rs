@@ -41,6 +41,11 @@ pub(crate) fn ambiguous(path: &str) -> Option<&'static str> {
     })
 }
 
+/// A piece of a path as it was meant: `a%2Fb` is `a/b`. Bytes that are no text become `�`.
+pub(super) fn plain(piece: &str) -> String {
+    String::from_utf8_lossy(&decoded(piece)).into_owned()
+}
+
 /// The path with its `%XX` resolved, once. What is no escape stays.
 fn decoded(path: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(path.len());

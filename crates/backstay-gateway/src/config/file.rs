@@ -45,6 +45,9 @@ pub(super) struct ServerTable {
     /// The largest request body, in bytes; a larger one gets a 413. At least 1024.
     #[schemars(range(min = 1024))]
     pub(super) max_body_bytes: u64,
+    /// What an operator sends as `Authorization: Bearer …` or `x-api-key` to [the admin
+    /// API](admin.md): `{ env = "BACKSTAY_ADMIN_KEY" }`. Default: none, and no admin API.
+    pub(super) admin_key: Option<KeyText>,
     /// Most connections at once; further ones wait to be accepted. At least 1.
     #[schemars(range(min = 1))]
     pub(super) max_connections: u32,
@@ -75,6 +78,7 @@ impl Default for ServerTable {
         Self {
             listen: "127.0.0.1:8080".into(),
             max_body_bytes: 32 << 20,
+            admin_key: None,
             // A connection idles at about 20 KB, so this bounds the idle cost to about 200 MB.
             max_connections: 10_000,
             max_headers: 100,

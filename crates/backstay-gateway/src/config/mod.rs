@@ -48,6 +48,8 @@ pub struct Settings {
     pub server: Server,
     /// Callers, by name in rising order. Empty: anybody may call (on loopback only).
     pub keys: Vec<CallerKey>,
+    /// What opens the admin API. `None`: nothing does. As a token of `keys`, and none of them.
+    pub admin_key: Option<Secret>,
     /// What the engine goes by.
     pub policy: Policy,
     /// The file of each route's schema, by the route's name.

@@ -161,11 +161,11 @@ async fn a_schema_that_a_model_cannot_meet_goes_elsewhere_and_the_model_stays_fo
     let metrics = world.get("/metrics").await.text();
     for line in [
         "backstay_breaker_open{target=\"weak\",plane=\"quality\"} 1",
-        "backstay_breaker_changes_total{target=\"weak\",plane=\"quality\",to=\"opened\"} 1",
+        "backstay_breaker_changes_total{target=\"weak\",plane=\"quality\",from=\"closed\",to=\"open\",cause=\"row\"} 1",
     ] {
         assert!(metrics.contains(line), "{metrics}");
     }
-    assert!(!metrics.contains("plane=\"availability\""), "{metrics}");
+    assert!(!metrics.contains("open{target=\"weak\",plane=\"availability\""), "{metrics}");
     world.stop().await;
 }
 
@@ -245,7 +245,8 @@ async fn the_config_may_take_a_target_out_hold_it_in_or_only_watch_it() {
     }
     let metrics = world.get("/metrics").await.text();
     let opened = |name: &str| {
-        let line = format!("target=\"{name}-1\",plane=\"availability\",to=\"opened\"}} 1");
+        let line =
+            format!("target=\"{name}-1\",plane=\"availability\",from=\"closed\",to=\"open\"");
         metrics.contains(&line)
     };
     assert_eq!(["usual", "out", "in", "watched"].map(opened), [true, false, false, true]);

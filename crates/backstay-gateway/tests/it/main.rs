@@ -7,6 +7,7 @@
     reason = "a test fails by panicking, and its steps stand outside of test functions too"
 )]
 
+mod admin;
 mod bad_input;
 mod breaker;
 mod calls;

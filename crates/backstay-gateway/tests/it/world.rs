@@ -117,7 +117,8 @@ impl Setup {
         let settings = read(&self.text(&mock));
         let engine = Engine::new(settings.policy.clone(), CallLog::memory(10_000));
         let engine = engine.expect("the policy compiles");
-        let gateway = Gateway::new(engine, Callers::new(&settings.keys), settings.server.clone());
+        let callers = Callers::new(&settings.keys).with_admin(settings.admin_key.as_ref());
+        let gateway = Gateway::new(engine, callers, settings.server.clone());
         let running = gateway.start().await.expect("a gateway");
         World { mock, running, settings }
     }

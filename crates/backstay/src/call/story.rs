@@ -263,23 +263,12 @@ impl Call {
                 }
             }
             let shut = stop.health.shut(plane, now);
-            self.engine.metrics().breaker(target, plane, (turned_to(&turn.change), shut));
+            self.engine.metrics().breaker(target, turn, shut);
             steps.push(Step::Turned { target: target.to_owned(), change: turn.to_string() });
         }
         for step in steps {
             self.tell(step);
         }
-    }
-}
-
-/// The change in a word, for a label.
-const fn turned_to(change: &Transition) -> &'static str {
-    match change {
-        Transition::Opened { .. } => "opened",
-        Transition::Reopened { .. } => "reopened",
-        Transition::HalfOpened { .. } => "half_opened",
-        Transition::Closed { .. } => "closed",
-        Transition::Restored { .. } => "restored",
     }
 }
 

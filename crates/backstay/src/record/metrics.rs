@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use backstay_decide::breaker::Turn;
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -17,6 +18,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::Outcome;
+use crate::operator::TargetView;
 use crate::route::Snapshot;
 
 /// Bounds of latency buckets, in seconds: a cache hit to a long generation.
@@ -40,6 +42,10 @@ pub struct Metrics {
     turns: Family<TurnLabels, Counter>,
     places: Family<TargetLabels, Gauge>,
     places_taken: Family<TargetLabels, Gauge>,
+    states: Family<StateLabels, Gauge>,
+    state_seconds: Family<StateLabels, Gauge>,
+    modes: Family<ModeLabels, Gauge>,
+    orders: Family<ModeLabels, Counter>,
     dropped: Gauge,
 }
 
@@ -76,7 +82,22 @@ struct PlaneLabels {
 struct TurnLabels {
     target: String,
     plane: &'static str,
+    from: &'static str,
     to: &'static str,
+    cause: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabels {
+    target: String,
+    plane: &'static str,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ModeLabels {
+    target: String,
+    mode: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -151,6 +172,10 @@ impl Metrics {
             turns: Family::default(),
             places: Family::default(),
             places_taken: Family::default(),
+            states: Family::default(),
+            state_seconds: Family::default(),
+            modes: Family::default(),
+            orders: Family::default(),
             dropped: Gauge::default(),
         };
         metrics.register();
@@ -204,6 +229,18 @@ impl Metrics {
             self.places.clone(),
         );
         registry.register("places_taken", "Calls a target carries now", self.places_taken.clone());
+        registry.register(
+            "breaker_state",
+            "Breakers of a target in each state, by plane",
+            self.states.clone(),
+        );
+        registry.register(
+            "breaker_state_seconds",
+            "How long a breaker of a target has been in its state; the longest, by plane",
+            self.state_seconds.clone(),
+        );
+        registry.register("target_mode", "The mode of a target's breakers", self.modes.clone());
+        registry.register("orders", "Modes ordered by an operator", self.orders.clone());
         registry.register(
             "call_log_rows_dropped",
             "Call log rows lost: the writer was behind, or the file could not be written",
@@ -276,12 +313,38 @@ impl Metrics {
         self.unknown.get_or_create(&TargetLabels { target: label(target) }).inc_by(count);
     }
 
-    /// A breaker of a target changed: to what, and how many of its plane keep calls away now.
-    pub fn breaker(&self, target: &str, plane: &'static str, (to, shut): (&'static str, usize)) {
-        let target = label(target);
+    /// A breaker of a target changed, and so many of its plane keep calls away now.
+    pub fn breaker(&self, target: &str, turn: &Turn, shut: usize) {
+        let (target, plane) = (label(target), turn.plane.name());
         let open = PlaneLabels { target: target.clone(), plane };
         self.open.get_or_create(&open).set(i64::try_from(shut).unwrap_or(i64::MAX));
-        self.turns.get_or_create(&TurnLabels { target, plane, to }).inc();
+        let ((from, to), cause) = (turn.change.ends(), turn.change.cause());
+        self.turns.get_or_create(&TurnLabels { target, plane, from, to, cause }).inc();
+    }
+
+    /// An operator ordered a mode for a target; `normal`: the config's again.
+    pub fn ordered(&self, target: &str, mode: &'static str) {
+        self.orders.get_or_create(&ModeLabels { target: label(target), mode }).inc();
+    }
+
+    /// How the breakers of targets stand now, in place of what was said before.
+    pub fn breakers_stand(&self, targets: &[TargetView]) {
+        self.states.clear();
+        self.state_seconds.clear();
+        self.modes.clear();
+        for view in targets {
+            let target = label(&view.target);
+            let mode = ModeLabels { target: target.clone(), mode: view.mode };
+            self.modes.get_or_create(&mode).set(1);
+            for breaker in &view.breakers {
+                let (plane, state) = (breaker.plane, breaker.state);
+                let labels = StateLabels { target: target.clone(), plane, state };
+                self.states.get_or_create(&labels).inc();
+                let lasts = i64::try_from(breaker.state_seconds).unwrap_or(i64::MAX);
+                let longest = self.state_seconds.get_or_create(&labels);
+                longest.set(longest.get().max(lasts));
+            }
+        }
     }
 
     /// How a target of the config stands now. What callers name themselves is left out: its number is

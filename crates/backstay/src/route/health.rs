@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use backstay_decide::breaker::{KeyRest, Turn};
+use backstay_decide::breaker::{KeyRest, Order, Turn};
 use backstay_decide::timers::Start;
 use backstay_decide::{Moment, Verdict};
 use backstay_wire::amend::Objection;
@@ -32,14 +32,21 @@ pub struct Health {
     /// By the target's name and the caller's word, for targets that keep it (`model = "*"`). Apart,
     /// so that the two kinds of name cannot meet.
     worded: RwLock<HashMap<String, Arc<TargetHealth>>>,
+    /// An operator's orders, by the target's name: for targets not called yet, and those that are
+    /// forgotten or begin anew.
+    orders: Mutex<HashMap<String, Order>>,
 }
 
 /// The health of one target.
 #[derive(Debug)]
 pub(crate) struct TargetHealth {
+    /// The target's name.
+    pub(crate) id: String,
+    /// The caller's word, for targets that keep it.
+    pub(crate) word: Option<String>,
     /// The provider's address it belongs to.
     base: Uri,
-    state: Mutex<Standing>,
+    pub(super) state: Mutex<Standing>,
     answered: AtomicBool,
     /// Bytes a token takes, learned from reported usage.
     ratio: Mutex<Ratio>,
@@ -78,7 +85,8 @@ impl Health {
                 targets.clear();
             }
         }
-        let health = Arc::new(TargetHealth::new(target));
+        let order = self.orders.lock().get(&target.id).copied();
+        let health = Arc::new(TargetHealth::new(target, model, order));
         targets.insert(key.to_owned(), Arc::clone(&health));
         health
     }
@@ -94,13 +102,41 @@ impl Health {
         all.extend(of(&self.worded));
         all
     }
+
+    /// Puts an operator's order on the target named `id`, whatever it is asked for; `None` takes it
+    /// back. It outlives what is known of the target.
+    pub(crate) fn order(&self, id: &str, order: Option<Order>) {
+        let mut orders = self.orders.lock();
+        match order {
+            Some(order) => orders.insert(id.to_owned(), order),
+            None => orders.remove(id),
+        };
+        // Before they are put on the targets: one that is made meanwhile finds it.
+        drop(orders);
+        for health in self.all().iter().filter(|health| health.id == id) {
+            health.state.lock().order = order;
+        }
+    }
+
+    /// The order on the target named `id`.
+    pub(crate) fn ordered(&self, id: &str) -> Option<Order> {
+        self.orders.lock().get(id).copied()
+    }
+
+    /// Every target that is remembered.
+    pub(crate) fn all(&self) -> Vec<Arc<TargetHealth>> {
+        let named: Vec<_> = self.named.read().values().cloned().collect();
+        named.into_iter().chain(self.worded.read().values().cloned()).collect()
+    }
 }
 
 impl TargetHealth {
-    fn new(target: &Arc<Target>) -> Self {
+    fn new(target: &Arc<Target>, model: &str, order: Option<Order>) -> Self {
         Self {
+            id: target.id.clone(),
+            word: target.model.is_none().then(|| model.to_owned()),
             base: target.provider.base_url.clone(),
-            state: Mutex::new(Standing::new(target)),
+            state: Mutex::new(Standing::new(target, order)),
             answered: AtomicBool::new(false),
             ratio: Mutex::new(Ratio::default()),
             reported: AtomicUsize::new(0),
@@ -109,6 +145,11 @@ impl TargetHealth {
             address: OnceLock::new(),
             meter: OnceLock::new(),
         }
+    }
+
+    /// Whether it is what is known of `target`, whatever that is asked for.
+    pub(crate) fn is_of(&self, target: &Target) -> bool {
+        self.id == target.id && self.is_at(target) && self.word.is_some() == target.model.is_none()
     }
 
     fn is_at(&self, target: &Target) -> bool {

@@ -9,6 +9,7 @@ mod guard;
 mod health;
 mod next;
 mod standing;
+pub(crate) mod view;
 
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use backstay_decide::aimd::{Full, Met, Place, Places};
 use backstay_decide::breaker::{
-    Admitted, Ask, KeyRest, Passes, Planes, Refused, Report, Rules, Turn,
+    Admitted, Ask, KeyRest, Order, Passes, Planes, Refused, Report, Rules, Turn, in_force,
 };
 use backstay_decide::usual::FirstTokens;
 use backstay_decide::{Dice, Fault, Moment};
@@ -22,8 +22,10 @@ const USUAL: Duration = Duration::from_secs(1);
 pub(super) struct Standing {
     /// As the policy in force has it.
     target: Arc<Target>,
-    planes: Planes,
-    places: Places,
+    pub(super) planes: Planes,
+    pub(super) places: Places,
+    /// An operator's word over the policy's.
+    pub(super) order: Option<Order>,
     first_tokens: FirstTokens,
 }
 
@@ -101,11 +103,12 @@ pub struct Snapshot {
 }
 
 impl Standing {
-    pub(super) fn new(target: &Arc<Target>) -> Self {
+    pub(super) fn new(target: &Arc<Target>, order: Option<Order>) -> Self {
         Self {
             planes: Planes::new(target.keys()),
             target: Arc::clone(target),
             places: Places::new(),
+            order,
             first_tokens: FirstTokens::default(),
         }
     }
@@ -125,12 +128,14 @@ impl Standing {
 
     /// A call came that would go here if it could.
     pub(super) fn offer(&mut self, now: Moment, schema: Option<u64>) {
-        self.planes.offer(now, schema, &self.target.breaker);
+        let rules = in_force(self.order.as_ref(), &self.target.breaker, now);
+        self.planes.offer(now, schema, &rules);
     }
 
     pub(super) fn stand(&self, wish: &Wish) -> Stand {
+        let rules = in_force(self.order.as_ref(), &self.target.breaker, wish.ask.now);
         Stand {
-            refused: self.planes.look(&wish.ask, wish.schema, &self.target.breaker).err(),
+            refused: self.planes.look(&wish.ask, wish.schema, &rules).err(),
             in_flight: self.places.in_flight(),
             full: self.places.check(wish.bytes, &self.target.limits.places).err(),
         }
@@ -170,8 +175,8 @@ impl Standing {
         if self.places.check(wish.bytes, bounds).is_err() {
             return (None, Vec::new());
         }
-        let Admitted { passes, changes } =
-            way(&mut self.planes, &wish.ask, wish.schema, &self.target.breaker);
+        let rules = in_force(self.order.as_ref(), &self.target.breaker, wish.ask.now);
+        let Admitted { passes, changes } = way(&mut self.planes, &wish.ask, wish.schema, &rules);
         let Ok(passes) = passes else { return (None, changes) };
         if let Ok(place) = self.places.take(wish.bytes, bounds) {
             return (Some(Parts { passes, place, bytes: wish.bytes }), changes);
@@ -183,14 +188,16 @@ impl Standing {
     /// What is held brought something, and goes on.
     pub(super) fn started(&mut self, parts: &Parts, brought: Brought, now: Moment) -> Vec<Turn> {
         self.note(brought, parts.bytes, now);
-        self.planes.started(&parts.passes, now, &self.target.breaker)
+        let rules = in_force(self.order.as_ref(), &self.target.breaker, now);
+        self.planes.started(&parts.passes, now, &rules)
     }
 
     /// Settles what was held.
     pub(super) fn settle(&mut self, parts: Parts, ending: Ending, now: Moment) -> Vec<Turn> {
         self.note(ending.brought, parts.bytes, now);
         self.places.give(parts.place);
-        let by = (&self.target.breaker, &mut ThreadDice as &mut dyn Dice);
+        let rules = in_force(self.order.as_ref(), &self.target.breaker, now);
+        let by = (&*rules, &mut ThreadDice as &mut dyn Dice);
         self.planes.note(parts.passes, ending.report, now, by)
     }
 

@@ -29,7 +29,10 @@ fn a_forced_call_ends_the_rest_early_if_it_succeeds_and_else_changes_nothing() {
     bench.limits.canary.passes = 1;
     let pass = force(&mut bench, at(5));
     let change = bench.note(pass, Verdict::Success, at(6));
-    assert_eq!(change, Some(Transition::Closed { started: 1, finished: 1, after: secs(6) }));
+    assert_eq!(
+        change,
+        Some(Transition::Closed { started: 1, finished: 1, probation: MINUTE, after: secs(6) })
+    );
 }
 
 #[test]

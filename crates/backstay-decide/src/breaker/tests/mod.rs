@@ -13,7 +13,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::dice::{Scripted, Seeded};
 
-const LEASE: Duration = Duration::from_mins(1);
+const MINUTE: Duration = Duration::from_mins(1);
+const LEASE: Duration = MINUTE;
 
 const fn at(seconds: u64) -> Moment {
     Moment::at(Duration::from_secs(seconds))

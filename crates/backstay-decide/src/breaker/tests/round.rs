@@ -26,7 +26,10 @@ fn it_opens_is_tested_and_comes_back_in_steps() {
         assert_eq!(bench.call(at(33), Verdict::Success), None);
     }
     let closed = bench.call(at(34), Verdict::Success).unwrap();
-    assert_eq!(closed, Transition::Closed { started: 5, finished: 5, after: secs(34) });
+    assert_eq!(
+        closed,
+        Transition::Closed { started: 5, finished: 5, probation: MINUTE, after: secs(34) }
+    );
     assert_eq!(bench.state(at(34)), State::Probation { share: 0.25, until: at(94) });
     assert_eq!(bench.state(at(54)), State::Probation { share: 0.5, until: at(94) });
     let pass = bench.admit(ask(at(80))).unwrap();
@@ -52,4 +55,42 @@ fn every_change_begins_an_epoch_but_the_end_of_probation() {
     assert_eq!(bench.breaker.epoch(), 5);
     bench.call(at(200), Verdict::Success);
     assert_eq!((bench.breaker.epoch(), bench.state(at(200))), (5, State::Closed { failures: 0 }));
+}
+
+#[test]
+fn the_view_tells_since_when_a_state_holds_though_nobody_came_to_see() {
+    let mut bench = Bench::opened(at(5));
+    let since = |bench: &Bench, seconds| {
+        let view = bench.breaker.view(at(seconds), &bench.limits);
+        (view.state.name(), view.since, view.epoch)
+    };
+    assert_eq!(since(&bench, 10), ("open", at(5), 1));
+    assert_eq!(since(&bench, 50), ("half_open", at(35), 1));
+    let test = bench.admit(ask(at(50))).unwrap();
+    assert_eq!(since(&bench, 51), ("half_open", at(35), 2));
+    assert_eq!(bench.breaker.view(at(51), &bench.limits).tests, 1);
+    bench.note(test, Verdict::Neutral, at(51));
+    bench.close(at(61));
+    assert_eq!(since(&bench, 61), ("probation", at(61), 3));
+    assert_eq!(since(&bench, 500), ("closed", at(121), 3));
+    bench.call(at(500), Verdict::Success);
+    assert_eq!(since(&bench, 501), ("closed", at(121), 3));
+}
+
+#[test]
+fn the_view_has_the_rate_it_is_judged_by_only_where_there_are_calls_enough() {
+    let mut bench = Bench::new(Limits { failures: 0, min_calls: 4, ..limits() });
+    for verdict in [Verdict::Success, Verdict::Success, Verdict::Failure] {
+        bench.call(at(1), verdict);
+    }
+    let few = bench.breaker.view(at(1), &bench.limits);
+    assert_eq!((few.seen.calls, few.seen.failures, few.row), (3, 1, 1));
+    assert_eq!((few.judged, few.bound), (None, None));
+    bench.call(at(1), Verdict::Success);
+    let enough = bench.breaker.view(at(1), &bench.limits);
+    assert_eq!(enough.judged, Some(enough.seen));
+    assert_eq!(enough.bound, Some(lower_bound(1, 4, bench.limits.z)));
+    // A minute later they count only as the last ones before the window.
+    let later = bench.breaker.view(at(100), &bench.limits);
+    assert_eq!((later.seen.calls, later.judged.map(|seen| seen.calls)), (0, Some(4)));
 }

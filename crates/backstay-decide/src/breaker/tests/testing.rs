@@ -61,14 +61,17 @@ fn a_test_passes_at_its_first_content_and_one_must_end_well() {
     assert_eq!(bench.state(at(31)), State::HalfOpen { started: 5, finished: 0, in_flight: 6 });
     let mut tests = tests.into_iter();
     let closed = bench.note(tests.next().unwrap(), Verdict::Success, at(40));
-    assert_eq!(closed, Some(Transition::Closed { started: 5, finished: 1, after: secs(40) }));
+    assert_eq!(
+        closed,
+        Some(Transition::Closed { started: 5, finished: 1, probation: MINUTE, after: secs(40) })
+    );
     // The others are carried over: one that ends badly after all opens it again.
     let mut calm = bench.clone();
     let late = tests.next().unwrap();
     assert_eq!(calm.note(copy(&late), Verdict::Success, at(50)), None);
     assert_eq!(calm.breaker.tally(at(50), &calm.limits).calls, 1);
     let reopened = bench.note(late, Verdict::Soft, at(50));
-    let why = Why::Canary { started: 5, passes: 5 };
+    let why = Why::Late;
     let rest = Rest { since_first: secs(50), base: secs(30), thrown: secs(30), asked: None };
     assert_eq!(reopened, Some(Transition::Reopened { until: at(80), why, rest }));
     // And then the last one is void.
@@ -86,7 +89,10 @@ fn the_first_content_may_be_what_closes_it() {
     assert_eq!(bench.note(tests.next().unwrap(), Verdict::Success, at(30)), None);
     let test = tests.next().unwrap();
     let closed = bench.breaker.started(&test, at(31), &bench.limits);
-    assert_eq!(closed, Some(Transition::Closed { started: 2, finished: 1, after: secs(31) }));
+    assert_eq!(
+        closed,
+        Some(Transition::Closed { started: 2, finished: 1, probation: MINUTE, after: secs(31) })
+    );
     // Started counts once, and after the closing it counts for nothing.
     assert_eq!(bench.breaker.started(&test, at(31), &bench.limits), None);
     let ordinary = bench.admit(ask(at(31))).unwrap();
@@ -187,7 +193,8 @@ fn with_next_to_no_traffic_one_good_test_is_enough_after_a_while() {
     assert!(matches!(bench.state(at(330)), State::Probation { .. }));
     let mut late = bench.clone();
     let closed = bench.breaker.admit(&ask(at(330)), &bench.limits);
-    let change = Transition::Closed { started: 1, finished: 1, after: secs(330) };
+    let change =
+        Transition::Closed { started: 1, finished: 1, probation: MINUTE, after: secs(330) };
     assert_eq!(closed.change, Some(change));
     assert!(closed.pass.is_ok_and(|pass| !pass.is_probe()));
     // A test under way at that moment still is one.

@@ -57,6 +57,7 @@ impl<'a> Loading<'a> {
     /// All problems, at least one of them an error.
     pub(super) fn settings(mut self, file: &File) -> Result<Settings, Vec<Problem>> {
         let keys = self.callers(&file.keys);
+        let admin_key = self.admin_key(&file.server, &keys);
         let server = self.server(&file.server, &file.keys);
         self.breaker_ranges(&["breaker"], &file.breaker);
         let providers = self.providers(file);
@@ -75,7 +76,7 @@ impl<'a> Loading<'a> {
         match server {
             Some(server) if !wrong => {
                 let policy = Policy { providers, targets, routes: built };
-                Ok(Settings { server, keys, policy, schema_files, warnings: told })
+                Ok(Settings { server, keys, admin_key, policy, schema_files, warnings: told })
             }
             _ => Err(told),
         }

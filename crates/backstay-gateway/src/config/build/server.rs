@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use backstay::policy::Secret;
+
 use super::Loading;
 use crate::config::file::{KeyTable, ServerTable};
 use crate::config::{CallLog, CallerKey, Server};
@@ -108,6 +110,23 @@ impl Loading<'_> {
             callers.push(CallerKey { name: name.clone(), token, tenant });
         }
         callers
+    }
+
+    /// The key of the admin API, which is no caller's.
+    pub(super) fn admin_key(
+        &mut self,
+        table: &ServerTable,
+        callers: &[CallerKey],
+    ) -> Option<Secret> {
+        let path = ["server", "admin_key"];
+        let key = self.secret(&path, table.admin_key.as_ref()?)?;
+        let twin = callers.iter().find(|caller| caller.token.expose() == key.expose());
+        if let Some(twin) = twin {
+            let message = format!("the admin key is the token of `{}`", twin.name);
+            self.wrong(&path, "same-token", message, "give operators a key of their own");
+            return None;
+        }
+        Some(key)
     }
 
     /// Notes a number that is out of its range.

@@ -1,0 +1,88 @@
+//! What an operator sees of a running engine, and what he may order.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use backstay_decide::breaker::{Mode, Order};
+
+use crate::admit::MAX_CALLS;
+use crate::engine::Engine;
+use crate::policy::{Policy, Target};
+use crate::route::view::{Sight, view};
+use crate::route::{TargetHealth, direct};
+
+pub use crate::route::view::{BreakerView, KeyView, TargetView};
+
+/// Most targets told of that are not in the config: callers may make up `provider/model` names.
+const MAX_UNNAMED: usize = 1_000;
+
+/// The longest an order may hold by itself: a week outlasts any outage an operator sits through.
+pub const MAX_ORDER: Duration = Duration::from_hours(24 * 7);
+
+/// No target is named so.
+#[derive(Debug, thiserror::Error)]
+#[error("no target is named `{0}`")]
+pub struct UnknownTarget(pub String);
+
+impl Engine {
+    /// Every target of the policy by name, then those that callers named themselves, at most 1,000.
+    pub fn targets(&self) -> Vec<TargetView> {
+        let plan = self.plan();
+        let policy = plan.policy();
+        let sight = Sight::at(self.clock());
+        let mut known = self.health().all();
+        known.sort_by(|one, other| (&one.id, &one.word).cmp(&(&other.id, &other.word)));
+        let of = |target: &Target, health: Option<&TargetHealth>| {
+            view(target, health, self.health().ordered(&target.id), sight)
+        };
+        let configured = policy.targets.values().flat_map(|target| {
+            let mut own: Vec<_> = known.iter().filter(|health| health.is_of(target)).collect();
+            own.truncate(MAX_UNNAMED);
+            match own.as_slice() {
+                [] => vec![of(target, None)],
+                own => own.iter().map(|health| of(target, Some(health))).collect(),
+            }
+        });
+        let unnamed = known.iter().filter(|health| !policy.targets.contains_key(&health.id));
+        let unnamed = unnamed.filter_map(|health| {
+            let target = target_named(policy, &health.id)?;
+            health.is_of(&target).then(|| of(&target, Some(health)))
+        });
+        configured.chain(unnamed.take(MAX_UNNAMED)).collect()
+    }
+
+    /// Puts `mode` on a target, whatever the config says: for `lasts` if that is given, at most
+    /// [`MAX_ORDER`], else until it is taken back. `None` takes it back. It outlives a reload.
+    ///
+    /// # Errors
+    /// No target is named so.
+    pub fn order(
+        &self,
+        target: &str,
+        mode: Option<Mode>,
+        lasts: Option<Duration>,
+    ) -> Result<(), UnknownTarget> {
+        if target_named(self.plan().policy(), target).is_none() {
+            return Err(UnknownTarget(target.to_owned()));
+        }
+        let since = self.now();
+        let until = lasts.map(|lasts| since.plus(lasts.min(MAX_ORDER)));
+        self.health().order(target, mode.map(|mode| Order { mode, since, until }));
+        let word = mode.map_or("normal", Mode::name);
+        let seconds = lasts.map(|lasts| lasts.as_secs());
+        tracing::warn!(target_id = target, mode = word, seconds, "an operator ordered a mode");
+        self.metrics().ordered(target, word);
+        Ok(())
+    }
+
+    /// Calls under way, and how many there may be.
+    pub fn seats_taken(&self) -> (usize, usize) {
+        (self.seats().load(Ordering::Relaxed), MAX_CALLS)
+    }
+}
+
+/// The target that `id` names: a configured one, or `provider/model`.
+fn target_named(policy: &Policy, id: &str) -> Option<std::sync::Arc<Target>> {
+    let route = direct(policy, id)?;
+    route.tiers.first()?.first().cloned()
+}
