@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::behaviour::{GENERAL_PARAMS, behaviours};
+use crate::limits::Limit;
 use crate::log::Pen;
 use crate::memory::MAX_STEPS;
 use crate::order::Order;
@@ -23,6 +24,16 @@ const MAX_SCRIPT: usize = 1 << 20;
 struct Script {
     model: String,
     steps: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ModelLimit {
+    model: String,
+    /// A minute.
+    requests: Option<u64>,
+    /// A minute.
+    tokens: Option<u64>,
 }
 
 /// Answers a request to `/_mock/…`. Not logged.
@@ -47,10 +58,14 @@ pub(crate) async fn answer(stage: &Stage, request: Request<Incoming>, verdict: V
             Ok(done) => (200, done),
             Err(message) => (400, json!({"error": {"message": message}})),
         },
+        (&Method::POST, "/_mock/limits") => match limit(stage, request).await {
+            Ok(done) => (200, done),
+            Err(message) => (400, json!({"error": {"message": message}})),
+        },
         _ => (
             404,
             json!({"error": {"message": "the mock has GET /_mock/log, GET \
-            /_mock/behaviours, POST /_mock/reset and POST /_mock/script"}}),
+            /_mock/behaviours, POST /_mock/reset, POST /_mock/script and POST /_mock/limits"}}),
         ),
     };
     send(
@@ -70,10 +85,21 @@ fn log(stage: &Stage, query: &str) -> Value {
     json!(entries)
 }
 
-async fn script(stage: &Stage, request: Request<Incoming>) -> Result<Value, String> {
+async fn bytes(request: Request<Incoming>) -> Result<Bytes, String> {
     let body = Limited::new(request.into_body(), MAX_SCRIPT).collect().await;
-    let bytes = body.map_err(|e| format!("the body cannot be read: {e}"))?.to_bytes();
-    let script: Script = serde_json::from_slice(&bytes)
+    Ok(body.map_err(|e| format!("the body cannot be read: {e}"))?.to_bytes())
+}
+
+async fn limit(stage: &Stage, request: Request<Incoming>) -> Result<Value, String> {
+    let limited: ModelLimit = serde_json::from_slice(&bytes(request).await?)
+        .map_err(|e| format!("wanted {{\"model\": …, \"requests\": …, \"tokens\": …}}: {e}"))?;
+    let (requests, tokens) = (limited.requests, limited.tokens);
+    stage.limits.lock().set(&limited.model, Limit { requests, tokens });
+    Ok(json!({"model": limited.model, "requests": requests, "tokens": tokens}))
+}
+
+async fn script(stage: &Stage, request: Request<Incoming>) -> Result<Value, String> {
+    let script: Script = serde_json::from_slice(&bytes(request).await?)
         .map_err(|e| format!("wanted {{\"model\": …, \"steps\": […]}}: {e}"))?;
     if script.model.is_empty() || script.model.len() > 512 {
         return Err("`model` must have 1 to 512 bytes".to_owned());

@@ -26,6 +26,7 @@ mod damage;
 mod dialect;
 mod dice;
 mod instance;
+mod limits;
 mod log;
 mod memory;
 mod order;
@@ -44,6 +45,7 @@ use std::sync::OnceLock;
 use tokio::net::TcpSocket;
 
 pub use behaviour::{Behaviour, Family, GENERAL_PARAMS, behaviours};
+pub use limits::Limit;
 pub use log::{End, Entry};
 
 /// A host name that never resolves (RFC 6761 reserves `.invalid`).
@@ -131,6 +133,12 @@ impl Mock {
     pub fn script(&self, model: &str, steps: &[&str]) {
         let steps = steps.iter().map(|step| (*step).to_owned()).collect();
         self.server.stage.memory.lock().script(model.to_owned(), steps);
+    }
+
+    /// Limits what `model` may be asked in any minute; a limit of nothing takes it away. A request over
+    /// it is answered 429, with the time to wait; every reply says what is left.
+    pub fn limit(&self, model: &str, limit: Limit) {
+        self.server.stage.limits.lock().set(model, limit);
     }
 
     /// Closes the listener and every connection; returns when all are closed. A response under

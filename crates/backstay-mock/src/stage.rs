@@ -16,6 +16,7 @@ use crate::behaviour::Kind;
 use crate::clock::Clock;
 use crate::control;
 use crate::dialect::{Tag, errors, lists};
+use crate::limits::{Gate, Limits};
 use crate::log::{End, Log, Note, Pen};
 use crate::memory::{Memory, Turn};
 use crate::order::{BadOrder, Order};
@@ -32,6 +33,7 @@ pub(crate) struct Stage {
     pub(crate) clock: Clock,
     pub(crate) log: Log,
     pub(crate) memory: Mutex<Memory>,
+    pub(crate) limits: Mutex<Limits>,
     /// Responses named so far; never reset, so that request ids stay unique.
     named: AtomicU64,
     /// Cancelled when the mock stops.
@@ -46,13 +48,15 @@ impl Stage {
         let clock = Clock::start();
         let log = Log::new(clock, settings.log_bodies);
         let named = AtomicU64::new(0);
-        Self { settings, clock, log, memory: Mutex::default(), named, stop }
+        let (memory, limits) = (Mutex::default(), Mutex::default());
+        Self { settings, clock, log, memory, limits, named, stop }
     }
 
     /// Forgets the log and every count.
     pub(crate) fn reset(&self) {
         self.log.clear();
         self.memory.lock().reset();
+        self.limits.lock().reset();
     }
 
     /// Answers one request on a connection.
@@ -98,6 +102,10 @@ impl Stage {
         let turn = self.memory.lock().take(&ask.model, ask.first_digest);
         note.asked(ask);
         note.call_no = turn.call;
+        let gate = self.limits.lock().take(ask, self.clock.micros());
+        if let Some(gate) = gate.as_ref().filter(|gate| gate.over.is_some()) {
+            return Ok(self.over(note, ask, gate, verdict));
+        }
         let order = match Order::read(turn.step.as_deref().unwrap_or(&ask.model)) {
             Ok(order) => order,
             Err(bad) => return Ok(self.bad_order(note, ask, &bad, verdict)),
@@ -108,7 +116,10 @@ impl Stage {
         let pen = self.log.open(note);
         let settings = &self.settings;
         let scene = Scene { settings, ask, order: &order, kind, turn: turn.ask, tag: self.tag() };
-        let plan = Plan::of(scene);
+        let mut plan = Plan::of(scene);
+        if let (Some(gate), Act::Reply(reply)) = (gate, &mut plan.act) {
+            gate.tell(ask.dialect(), &mut reply.headers);
+        }
         self.perform(plan, pen, verdict).await
     }
 
@@ -130,6 +141,16 @@ impl Stage {
                 Err(Broken)
             }
         }
+    }
+
+    /// 429: the model's minute is full.
+    fn over(&self, mut note: Note, ask: &Ask, gate: &Gate, verdict: Verdict) -> Played {
+        note.behaviour = "limited";
+        let (dialect, tag) = (ask.dialect(), self.tag());
+        let message = gate.over.as_ref().map(|(message, _)| message.as_str());
+        let mut reply = Reply::error(errors::plain(429, dialect, message, tag), dialect, tag);
+        gate.tell(dialect, &mut reply.headers);
+        self.refused(note, reply, verdict)
     }
 
     fn bad_order(&self, mut note: Note, ask: &Ask, bad: &BadOrder, verdict: Verdict) -> Played {

@@ -14,7 +14,7 @@ use crate::print;
 
 const AFTER: &str = "The model's name picks the behaviour: NAME[+key=value]…, such as `healthy`, \
 `status-503+times=2`, `slow-first+wait=3s`. `--list` prints them all.
-Ground truth: GET /_mock/log, POST /_mock/reset, POST /_mock/script.
+Ground truth: GET /_mock/log, POST /_mock/reset, POST /_mock/script, POST /_mock/limits.
 
 Exit codes: 0 stopped; 2 the address or the answers cannot be used.";
 

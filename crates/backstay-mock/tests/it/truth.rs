@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use backstay_mock::{Answer, End, Mock, Settings, UNRESOLVABLE, refused_address};
+use backstay_mock::{Answer, End, Limit, Mock, Settings, UNRESOLVABLE, refused_address};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
@@ -331,4 +331,32 @@ async fn the_usual_body_is_about_645_bytes_and_leaves_in_one_read() {
     let seen = ask(&mock, Dialect::OpenAi, &plain(Dialect::OpenAi, "healthy")).await;
     assert!((600..700).contains(&seen.body.len()), "{} bytes", seen.body.len());
     assert_eq!(seen.reads, 1);
+}
+
+#[tokio::test]
+async fn a_limited_model_says_what_is_left_and_then_how_long_to_wait() {
+    let mock = mock().await;
+    mock.limit("healthy", Limit { requests: Some(2), tokens: None });
+    for dialect in BOTH {
+        mock.reset();
+        let names = match dialect {
+            Dialect::OpenAi => ["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests"],
+            Dialect::Anthropic => {
+                ["anthropic-ratelimit-requests-limit", "anthropic-ratelimit-requests-remaining"]
+            }
+        };
+        for (status, left) in [(200, "1"), (200, "0"), (429, "0")] {
+            let seen = ask(&mock, dialect, &plain(dialect, "healthy")).await;
+            assert_eq!(seen.status, status);
+            assert_eq!(names.map(|name| seen.header(name)), ["2", left]);
+            let waits =
+                seen.header("retry-after").parse::<u64>().is_ok_and(|s| (59..=61).contains(&s));
+            assert_eq!(waits, status == 429, "{:?}", seen.header("retry-after"));
+        }
+        assert_eq!(newest(&mock).await.behaviour, "limited");
+        assert_eq!(ask(&mock, dialect, &plain(dialect, "byte-drip")).await.status, 200);
+    }
+    mock.limit("healthy", Limit::default());
+    let seen = ask(&mock, Dialect::OpenAi, &plain(Dialect::OpenAi, "healthy")).await;
+    assert_eq!((seen.status, seen.header("x-ratelimit-limit-requests")), (200, ""));
 }
