@@ -96,6 +96,25 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// Whether an attempt with this end was turned away before any model read it.
+    pub const fn was_turned_away(self) -> bool {
+        matches!(
+            self,
+            Self::ConnectFailed
+                | Self::RateLimited
+                | Self::Overloaded
+                | Self::QuotaExhausted
+                | Self::Auth
+                | Self::BadRequest
+                | Self::NotFound
+                | Self::TooLarge
+                | Self::ContextExceeded
+                | Self::ContentPolicy
+        )
+    }
+}
+
+impl Fault {
     /// All of them, in order.
     pub const ALL: [Self; 27] = [
         Self::ConnectFailed,

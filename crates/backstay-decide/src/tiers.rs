@@ -25,6 +25,18 @@ pub struct Candidate {
     /// It may be called, and had better not be while another may: it is being tested, or comes back
     /// from an outage in steps, or is bad at what this call asks for.
     pub held_back: bool,
+    /// Whether its rest may be cut short.
+    pub rest: Rest,
+}
+
+/// Whether a target's rest may be cut short for want of another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rest {
+    /// It may: who is sick may be well again.
+    #[default]
+    Soft,
+    /// It may not: its rates are used up, or its places taken.
+    Hard,
 }
 
 impl Candidate {
@@ -89,26 +101,34 @@ pub fn pick(candidates: &[Candidate], ask: &Ask, dice: &mut dyn Dice) -> Pick {
     if let Some(ix) = least(candidates, ask, dice) {
         return Pick::Target(ix);
     }
-    let Some((ix, until)) = first_back(candidates, ask.now) else { return Pick::Nothing };
+    let Some((_, until)) = first_back(candidates, ask.now) else { return Pick::Nothing };
     if until.plus(ask.min_attempt) <= ask.deadline {
         return Pick::WaitUntil(until);
     }
     let untried = candidates.iter().all(|candidate| candidate.tries == 0);
-    match ask.last_resort {
-        LastResort::HasNot if untried && ask.now.until(ask.deadline) >= ask.min_attempt => {
-            Pick::Forced(ix)
-        }
-        LastResort::HasNot | LastResort::Has => Pick::Nothing,
+    let has_time = ask.now.until(ask.deadline) >= ask.min_attempt;
+    let forced = first(candidates, ask.now, |candidate| candidate.rest == Rest::Soft);
+    match (ask.last_resort, forced) {
+        (LastResort::HasNot, Some((ix, _))) if untried && has_time => Pick::Forced(ix),
+        (LastResort::HasNot | LastResort::Has, _) => Pick::Nothing,
     }
 }
 
 /// Which target may be called first, and when: `now` if it does not rest. `None` if this call has
 /// none to go to. Good for telling the caller when to come back after [`Pick::Nothing`].
 pub fn first_back(candidates: &[Candidate], now: Moment) -> Option<(usize, Moment)> {
+    first(candidates, now, |_| true)
+}
+
+fn first(
+    candidates: &[Candidate],
+    now: Moment,
+    fits: impl Fn(&Candidate) -> bool,
+) -> Option<(usize, Moment)> {
     candidates
         .iter()
         .enumerate()
-        .filter(|(_, candidate)| candidate.open_to_us())
+        .filter(|(_, candidate)| candidate.open_to_us() && fits(candidate))
         .min_by_key(|(_, candidate)| (candidate.ready_at(now), candidate.tier))
         .map(|(ix, candidate)| (ix, candidate.ready_at(now)))
 }
@@ -164,6 +184,7 @@ mod tests {
             in_flight: 0,
             left_for_good: false,
             held_back: false,
+            rest: Rest::Soft,
         }
     }
 
@@ -267,6 +288,17 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_that_is_used_up_is_never_forced() {
+        let paced = Candidate { rest: Rest::Hard, ..resting(0, 50) };
+        assert_eq!(choose(&[paced], FIRST), Pick::Nothing);
+        assert_eq!(choose(&[paced, resting(1, 90)], FIRST), Pick::Forced(1));
+        assert_eq!(
+            choose(&[Candidate { rest: Rest::Hard, ..resting(0, 20) }], FIRST),
+            Pick::WaitUntil(at(20))
+        );
+    }
+
+    #[test]
     fn nobody_able_is_nobody() {
         let unable = Candidate { able: false, ..live(0) };
         let left = Candidate { left_for_good: true, ..live(0) };
@@ -280,9 +312,11 @@ mod tests {
             tier in 0_usize..3, tries in 0_u32..3, until in prop::option::of(0_u64..60),
             able in prop::bool::weighted(0.8), in_flight in 0_u32..3,
             left_for_good in prop::bool::weighted(0.2), held_back in prop::bool::weighted(0.2),
+            hard in prop::bool::weighted(0.2),
         ) -> Candidate {
             let resting_until = until.map(at);
-            Candidate { tier, tries, resting_until, able, in_flight, left_for_good, held_back }
+            let rest = if hard { Rest::Hard } else { Rest::Soft };
+            Candidate { tier, tries, resting_until, able, in_flight, left_for_good, held_back, rest }
         }
     }
 
@@ -309,7 +343,9 @@ mod tests {
                     prop_assert!(!untried && until > ask.now);
                     prop_assert!(until.plus(ask.min_attempt) <= ask.deadline);
                 }
-                Pick::Forced(ix) => prop_assert!(!untried && candidates[ix].open_to_us()),
+                Pick::Forced(ix) => {
+                    prop_assert!(!untried && candidates[ix].open_to_us() && candidates[ix].rest == Rest::Soft);
+                }
                 Pick::Nothing => prop_assert!(!untried),
             }
         }

@@ -1,4 +1,5 @@
-//! How long a target usually takes to its first token, and how long it takes lately.
+//! What is usual of a target: how long to its first token, and how long it takes lately; how much it
+//! writes.
 //!
 //! Single replies say little: one in twenty takes twice as long as most, whatever the load. So the
 //! middle one of the last few is compared with the middle one of many before them, and only among
@@ -60,6 +61,38 @@ impl FirstTokens {
 
     fn of_mut(&mut self, bytes: u64) -> &mut Habit {
         &mut self.by_size[size(bytes)]
+    }
+}
+
+/// How much a target writes: the longest of its last replies but one in twenty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outputs {
+    ring: Vec<u32>,
+    next: usize,
+}
+
+impl Outputs {
+    /// Takes note of a reply of `tokens` tokens.
+    pub fn note(&mut self, tokens: u64) {
+        let tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
+        if self.ring.len() < KEPT {
+            self.ring.push(tokens);
+        } else {
+            self.ring[self.next] = tokens;
+            self.next = (self.next + 1) % KEPT;
+        }
+    }
+
+    /// Tokens that nineteen of twenty replies do not exceed. `None`: too few came.
+    pub fn likely(&self) -> Option<u64> {
+        if self.ring.len() < ENOUGH {
+            return None;
+        }
+        let mut all = [0; KEPT];
+        let all = &mut all[..self.ring.len()];
+        all.copy_from_slice(&self.ring);
+        let at = all.len() * 19 / 20;
+        Some((*all.select_nth_unstable(at).1).into())
     }
 }
 
@@ -156,6 +189,18 @@ mod tests {
         assert_eq!(pace, Pace { lately: ms(1000), usual: Some(ms(400)) });
         assert_eq!(noted(&mut tokens, 100, &[1000; 60]).usual, Some(ms(1000)));
         assert_eq!(noted(&mut tokens, 100, &[500; 64]).lately, ms(500));
+    }
+
+    #[test]
+    fn what_is_likely_is_what_few_replies_exceed() {
+        let mut outputs = Outputs::default();
+        (0..15).for_each(|_| outputs.note(100));
+        assert_eq!(outputs.likely(), None);
+        (0..49).for_each(|_| outputs.note(150));
+        outputs.note(9000);
+        assert_eq!(outputs.likely(), Some(150), "one in 64");
+        (0..4).for_each(|_| outputs.note(u64::MAX));
+        assert_eq!(outputs.likely(), Some(u32::MAX.into()));
     }
 
     #[test]

@@ -135,7 +135,7 @@ impl Engine {
 
     /// How every target stands that was called since the start, in no order.
     pub fn standings(&self) -> Vec<Snapshot> {
-        self.shared.health.snapshots()
+        self.shared.health.snapshots(self.now())
     }
 
     /// All metrics as text, with how the targets stand now.

@@ -32,6 +32,8 @@ pub struct Keys {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Key {
     rest: Option<(Moment, KeyRest)>,
+    /// Until when its rates leave no room for the call that looks now.
+    paced: Option<Moment>,
     throttling: Breaker,
 }
 
@@ -59,6 +61,13 @@ impl Keys {
         let Some(key) = self.keys.get_mut(key) else { return };
         if key.rest.is_none_or(|(before, _)| before < until) {
             key.rest = Some((until, why));
+        }
+    }
+
+    /// Says until when the rates of a key leave no room for the call that looks next; `None`: they do.
+    pub fn pace(&mut self, key: usize, until: Option<Moment>) {
+        if let Some(key) = self.keys.get_mut(key) {
+            key.paced = until;
         }
     }
 
@@ -106,6 +115,7 @@ impl Keys {
         let why = match denials.as_slice() {
             [only] => only.why,
             several if several.iter().any(|denied| denied.why == Denial::Share) => Denial::Share,
+            several if several.iter().any(|denied| denied.why == Denial::Paced) => Denial::Paced,
             _ => Denial::Keys,
         };
         Err(Denied { until, why })
@@ -115,9 +125,12 @@ impl Keys {
         if let Some((until, _)) = self.rests(key, ask.now) {
             return Err(Denied { until: Some(until), why: Denial::Keys });
         }
-        match (limits, self.throttling(key)) {
-            (Some(limits), Some(breaker)) => breaker.look(ask, limits),
-            _ => Ok(()),
+        if let (Some(limits), Some(breaker)) = (limits, self.throttling(key)) {
+            breaker.look(ask, limits)?;
+        }
+        match self.keys.get(key).and_then(|key| key.paced).filter(|until| *until > ask.now) {
+            Some(until) => Err(Denied { until: Some(until), why: Denial::Paced }),
+            None => Ok(()),
         }
     }
 
@@ -176,6 +189,20 @@ mod tests {
         keys.rest(1, at(60), KeyRest::Throttled);
         assert_eq!(use_next(&mut keys, 0), Err(Denied { until: Some(at(60)), why: Denial::Keys }));
         assert_eq!(use_next(&mut keys, 60), Ok(1));
+    }
+
+    #[test]
+    fn a_key_whose_rates_are_used_up_is_passed_over_and_all_of_them_say_so() {
+        let mut keys = Keys::new(2);
+        keys.pace(0, Some(at(5)));
+        let turns: Vec<_> = (0..2).map(|_| use_next(&mut keys, 0).unwrap()).collect();
+        assert_eq!(turns, [1, 1]);
+        keys.rest(1, at(9), KeyRest::Quota);
+        assert_eq!(use_next(&mut keys, 0), Err(Denied { until: Some(at(5)), why: Denial::Paced }));
+        assert_eq!(use_next(&mut keys, 5), Ok(0));
+        keys.pace(0, None);
+        assert_eq!(use_next(&mut keys, 0), Ok(0));
+        keys.pace(7, Some(at(5)));
     }
 
     #[test]

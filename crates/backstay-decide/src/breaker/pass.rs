@@ -100,6 +100,8 @@ pub enum Denial {
     Testing,
     /// None of its keys may be used.
     Keys,
+    /// The rates of its keys are used up.
+    Paced,
     /// An operator took it out.
     Forced,
 }
@@ -112,6 +114,7 @@ impl fmt::Display for Denial {
             Self::Share => "only a share of the calls goes there until it has proved itself",
             Self::Testing => "it is being tested by other calls",
             Self::Keys => "all its keys rest",
+            Self::Paced => "its rates are used up",
             Self::Forced => "an operator took it out",
         })
     }

@@ -102,6 +102,11 @@ impl Gauge {
         self.origin
     }
 
+    /// The most that one request may take.
+    pub(super) const fn most(&self) -> u64 {
+        self.most
+    }
+
     pub(super) fn set_share(&mut self, share: Share) {
         self.share = share;
         self.set_pace();

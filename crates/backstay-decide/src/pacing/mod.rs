@@ -37,7 +37,9 @@ use recent::Recent;
 /// The longest that a 429's delay stops a target. A server's larger word is taken for this.
 pub const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 
-const PLACES: usize = Dimension::ALL.len();
+/// The least that is guessed of a limit nobody told: what a few calls a minute met says little, and
+/// the provider's delay is obeyed besides. In requests and in tokens.
+pub const LEAST_GUESS: [u64; 2] = [60, 60_000];
 
 /// What one request takes, or took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,13 +78,18 @@ impl Cost {
 pub struct Reservation {
     cost: Cost,
     order: u64,
-    marks: [Option<Mark>; PLACES],
+    /// Of each limit that was known.
+    marks: Vec<(Dimension, Mark)>,
 }
 
 impl Reservation {
     /// What was reserved.
     pub const fn cost(&self) -> Cost {
         self.cost
+    }
+
+    fn mark(&self, dimension: Dimension) -> Option<Mark> {
+        self.marks.iter().find(|(of, _)| *of == dimension).map(|(_, mark)| *mark)
     }
 }
 
@@ -103,7 +110,8 @@ pub struct Seen {
 #[derive(Clone, Debug)]
 pub struct Pacer {
     share: Share,
-    gauges: [Option<Gauge>; PLACES],
+    /// Of what is known, in the order of [`Dimension::ALL`].
+    gauges: Vec<Gauge>,
     /// Counts reservations.
     order: u64,
     paused_until: Moment,
@@ -116,7 +124,7 @@ impl Pacer {
     pub fn new(published: &[Rate], share: Share, now: Moment) -> Self {
         let mut pacer = Self {
             share,
-            gauges: [const { None }; PLACES],
+            gauges: Vec::new(),
             order: 0,
             paused_until: Moment::ORIGIN,
             recent: Recent::new(now),
@@ -130,21 +138,55 @@ impl Pacer {
     pub fn rerate(&mut self, published: &[Rate], share: Share, now: Moment) {
         self.advance(now);
         self.share = share;
-        for (place, dimension) in Dimension::ALL.into_iter().enumerate() {
-            let rate = published.iter().rev().find(|rate| rate.dimension == dimension);
-            let gauge = &mut self.gauges[place];
-            match (rate, &mut *gauge) {
-                (Some(rate), Some(gauge)) => gauge.relimit(rate.limit, Origin::Published),
-                (Some(rate), None) => {
-                    *gauge = Some(Gauge::new(*rate, Origin::Published, share, now));
+        self.gauges.retain(|gauge| {
+            let is_published = published.iter().any(|rate| rate.dimension == gauge.dimension());
+            is_published || gauge.origin() != Origin::Published
+        });
+        for rate in published {
+            self.gauge_or(*rate, Origin::Published, now).relimit(rate.limit, Origin::Published);
+        }
+        for gauge in &mut self.gauges {
+            gauge.set_share(share);
+        }
+    }
+
+    /// Whether it lets everything through at `now`: no limit is known, and no pause asked for.
+    pub fn is_free(&self, now: Moment) -> bool {
+        self.gauges.is_empty() && now >= self.paused_until
+    }
+
+    /// `cost` as far as limits can hold it that nobody published: what was learned or guessed may be
+    /// less than one request takes, and is no reason to refuse it for ever.
+    #[must_use]
+    pub fn fitting(&self, cost: Cost) -> Cost {
+        let mut fitting = cost;
+        for gauge in self.gauges.iter().filter(|gauge| gauge.origin() != Origin::Published) {
+            let most = gauge.most();
+            match gauge.dimension().unit {
+                Unit::Requests => fitting.requests = fitting.requests.min(most),
+                Unit::Input => fitting.input = fitting.input.min(most),
+                Unit::Output => fitting.output = fitting.output.min(most),
+                Unit::Total => {
+                    fitting.input = fitting.input.min(most);
+                    fitting.output = fitting.output.min(most - fitting.input);
                 }
-                (None, Some(known)) if known.origin() == Origin::Published => *gauge = None,
-                (None, _) => {}
-            }
-            if let Some(gauge) = gauge {
-                gauge.set_share(share);
             }
         }
+        fitting
+    }
+
+    fn gauge(&mut self, dimension: Dimension) -> Option<&mut Gauge> {
+        self.gauges.iter_mut().find(|gauge| gauge.dimension() == dimension)
+    }
+
+    /// The gauge of the rate's dimension; a new one, if there is none.
+    fn gauge_or(&mut self, rate: Rate, origin: Origin, now: Moment) -> &mut Gauge {
+        let place = rate.dimension.place();
+        let at = self.gauges.partition_point(|gauge| gauge.dimension().place() < place);
+        if self.gauges.get(at).is_none_or(|gauge| gauge.dimension() != rate.dimension) {
+            self.gauges.insert(at, Gauge::new(rate, origin, self.share, now));
+        }
+        &mut self.gauges[at]
     }
 
     /// Whether `cost` could be reserved at `now`, without doing so: for a caller that has other
@@ -158,7 +200,7 @@ impl Pacer {
         if now < self.paused_until {
             longest = Some(Wait::Paused { wait: now.until(self.paused_until) });
         }
-        for gauge in self.gauges.iter().flatten() {
+        for gauge in &self.gauges {
             let Some(wait) = gauge.wait(cost.of(gauge.dimension().unit), now) else { continue };
             if longest.is_none_or(|other| wait.wait() > other.wait()) {
                 longest = Some(wait);
@@ -182,25 +224,24 @@ impl Pacer {
         self.advance(now);
         self.order += 1;
         self.recent.note(cost, now);
-        let mut marks = [None; PLACES];
-        for (mark, gauge) in marks.iter_mut().zip(&mut self.gauges) {
-            *mark = gauge
-                .as_mut()
-                .map(|gauge| gauge.reserve(cost.of(gauge.dimension().unit), self.order));
-        }
-        Reservation { cost, order: self.order, marks }
+        let order = self.order;
+        let mark = |gauge: &mut Gauge| {
+            let dimension = gauge.dimension();
+            (dimension, gauge.reserve(cost.of(dimension.unit), order))
+        };
+        Reservation { cost, order, marks: self.gauges.iter_mut().map(mark).collect() }
     }
 
     /// Takes note of what a reserved request took in the end. What it did not use comes back, as
     /// far as it has not drained already; what it used beyond is owed.
-    #[expect(clippy::needless_pass_by_value, reason = "given back once, by its type")]
     pub fn settle(&mut self, reservation: Reservation, used: Cost, now: Moment) {
         self.advance(now);
         let Reservation { cost, order, marks } = reservation;
-        for (mark, gauge) in marks.into_iter().zip(&mut self.gauges) {
-            let (Some(mark), Some(gauge)) = (mark, gauge) else { continue };
-            let unit = gauge.dimension().unit;
-            gauge.settle(cost.of(unit), used.of(unit), order, mark);
+        for (dimension, mark) in marks {
+            if let Some(gauge) = self.gauge(dimension) {
+                let unit = dimension.unit;
+                gauge.settle(cost.of(unit), used.of(unit), order, mark);
+            }
         }
     }
 
@@ -208,24 +249,22 @@ impl Pacer {
     /// what was reserved after it, the provider had not counted yet.
     pub fn observe(&mut self, seen: &Seen, reserved: Option<&Reservation>, now: Moment) {
         self.advance(now);
-        let place = seen.dimension.place();
+        let dimension = seen.dimension;
         let limit = seen.limit.filter(|limit| *limit > 0);
-        let share = self.share;
-        let gauge = match (&mut self.gauges[place], limit) {
-            (Some(gauge), Some(limit)) => {
+        let gauge = match limit {
+            Some(limit) => {
+                let gauge = self.gauge_or(Rate { dimension, limit }, Origin::Learned, now);
                 gauge.learn(limit, now);
                 gauge
             }
-            (Some(gauge), None) => gauge,
-            (empty @ None, Some(limit)) => {
-                let rate = Rate { dimension: seen.dimension, limit };
-                empty.insert(Gauge::new(rate, Origin::Learned, share, now))
-            }
-            (None, None) => return,
+            None => match self.gauge(dimension) {
+                Some(gauge) => gauge,
+                None => return,
+            },
         };
         let Some(remaining) = seen.remaining else { return };
         if limit.is_none_or(|limit| remaining <= limit) {
-            let mark = reserved.and_then(|reservation| reservation.marks[place]);
+            let mark = reserved.and_then(|reservation| reservation.mark(dimension));
             gauge.leave_room(remaining, mark, seen.reset, now);
         }
     }
@@ -244,11 +283,10 @@ impl Pacer {
         let pause = after.unwrap_or_default().min(LONGEST_PAUSE);
         // The longer of two delays holds: a second 429 with a shorter one does not end the first.
         self.paused_until = self.paused_until.max(now.plus(pause));
-        let place = self.suspect(about, now);
+        let dimension = self.suspect(about, now);
         let newest = self.order;
         let order = reserved.map(|reservation| reservation.order);
-        let rate = self.gauges[place].as_mut().and_then(|gauge| gauge.slow(order, newest, now));
-        let dimension = Dimension::ALL[place];
+        let rate = self.gauge(dimension).and_then(|gauge| gauge.slow(order, newest, now));
         Slowed { dimension, rate, pause }
     }
 
@@ -256,38 +294,31 @@ impl Pacer {
     /// where something is owed. 0 where nothing is known.
     pub fn filled(&mut self, now: Moment) -> u32 {
         self.advance(now);
-        self.gauges.iter().flatten().map(|gauge| gauge.level().filled()).max().unwrap_or(0)
+        self.gauges.iter().map(|gauge| gauge.level().filled()).max().unwrap_or(0)
     }
 
     /// Every known limit with its numbers, for people.
     pub fn levels(&mut self, now: Moment) -> Vec<Level> {
         self.advance(now);
-        self.gauges.iter().flatten().map(Gauge::level).collect()
+        self.gauges.iter().map(Gauge::level).collect()
     }
 
     fn advance(&mut self, now: Moment) {
-        for gauge in &mut self.gauges {
-            if gauge.as_mut().is_some_and(|gauge| gauge.advance(now) == gauge::Standing::Obsolete) {
-                *gauge = None;
-            }
-        }
+        self.gauges.retain_mut(|gauge| gauge.advance(now) != gauge::Standing::Obsolete);
     }
 
     /// The dimension that a 429 was about; there is a gauge for it afterwards, unless it is a day's.
-    fn suspect(&mut self, about: Option<Dimension>, now: Moment) -> usize {
-        let fullest = || {
-            let a_minute =
-                self.gauges.iter().flatten().filter(|g| g.dimension().per == Per::Minute);
-            a_minute.max_by_key(|g| g.level().filled()).map(Gauge::dimension)
-        };
-        let dimension = about.or_else(fullest).unwrap_or(Dimension::ALL[0]);
-        let place = dimension.place();
-        if self.gauges[place].is_none() && dimension.per == Per::Minute {
-            let limit = self.recent.a_minute(dimension.unit, now).max(1);
-            let guess = Gauge::new(Rate { dimension, limit }, Origin::Guessed, self.share, now);
-            self.gauges[place] = Some(guess);
+    fn suspect(&mut self, about: Option<Dimension>, now: Moment) -> Dimension {
+        let a_minute = self.gauges.iter().filter(|gauge| gauge.dimension().per == Per::Minute);
+        let fullest = a_minute.max_by_key(|gauge| gauge.level().filled()).map(Gauge::dimension);
+        let dimension = about.or(fullest).unwrap_or(Dimension::ALL[0]);
+        if dimension.per == Per::Minute && self.gauge(dimension).is_none() {
+            let [requests, tokens] = LEAST_GUESS;
+            let least = if dimension.unit == Unit::Requests { requests } else { tokens };
+            let limit = self.recent.a_minute(dimension.unit, now).max(least);
+            self.gauge_or(Rate { dimension, limit }, Origin::Guessed, now);
         }
-        place
+        dimension
     }
 }
 

@@ -48,6 +48,20 @@ impl Dimension {
         Self { unit: Unit::Total, per: Per::Day },
     ];
 
+    /// Its name in config and metrics.
+    pub const fn name(self) -> &'static str {
+        match (self.unit, self.per) {
+            (Unit::Requests, Per::Minute) => "requests_per_minute",
+            (Unit::Input, Per::Minute) => "input_tokens_per_minute",
+            (Unit::Output, Per::Minute) => "output_tokens_per_minute",
+            (Unit::Total, Per::Minute) => "tokens_per_minute",
+            (Unit::Requests, Per::Day) => "requests_per_day",
+            (Unit::Input, Per::Day) => "input_tokens_per_day",
+            (Unit::Output, Per::Day) => "output_tokens_per_day",
+            (Unit::Total, Per::Day) => "tokens_per_day",
+        }
+    }
+
     /// Its place in [`Dimension::ALL`].
     pub(super) const fn place(self) -> usize {
         let unit = match self.unit {

@@ -425,3 +425,29 @@ proptest! {
         }
     }
 }
+
+/// What was learned may be less than one request takes; only what is published refuses it.
+#[test]
+fn a_learned_limit_refuses_nobody_for_ever_and_a_guess_is_never_tiny() {
+    let tokens = Dimension { unit: Unit::Total, per: Per::Minute };
+    let mut pacer = Pacer::new(&[], Share::default(), at(0));
+    assert!(pacer.is_free(at(0)));
+    let seen = Seen { dimension: tokens, limit: Some(1000), remaining: None, reset: None };
+    pacer.observe(&seen, None, at(0));
+    assert!(!pacer.is_free(at(0)));
+    let large = Cost::request(900, 4000);
+    assert_eq!(pacer.check(large, at(0)).unwrap_err().wait(), Duration::MAX);
+    assert_eq!(pacer.fitting(large), Cost::request(900, 100));
+    assert_eq!(pacer.fitting(Cost::request(5000, 10)), Cost::request(1000, 0));
+    assert!(pacer.reserve(pacer.fitting(large), at(0)).is_ok());
+    let published = Rate { dimension: tokens, limit: 1000 };
+    pacer.rerate(&[published], Share::default(), at(0));
+    assert_eq!(pacer.fitting(large), large);
+
+    let mut pacer = Pacer::new(&[], Share::default(), at(0));
+    let _one = pacer.reserve(Cost::request(10, 10), at(0)).unwrap();
+    pacer.throttled(None, None, None, at(0));
+    pacer.throttled(Some(tokens), None, None, at(0));
+    let limits: Vec<u64> = pacer.levels(at(0)).iter().map(|level| level.limit).collect();
+    assert_eq!(limits, LEAST_GUESS);
+}

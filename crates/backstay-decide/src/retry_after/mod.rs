@@ -8,6 +8,10 @@ use std::time::Duration;
 
 use crate::span::{self, Unit};
 
+mod limits;
+
+pub use limits::{is_limit, limits};
+
 /// The longest delay believed: ten minutes. A longer one is cut to it.
 pub const LONGEST: Duration = Duration::from_mins(10);
 

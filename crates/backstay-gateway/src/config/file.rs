@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::breaker_words::BreakerTable;
-use super::limit_words::PlacesTable;
+use super::limit_words::{PlacesTable, RatesTable};
 use super::mend_words::{AlignTable, FieldTable, MendTable, ReportWord};
 use super::words::{
     AuthWord, CapWord, Day, DialectWord, KeyText, Length, RefusalWord, RuntimeWord, SemanticWord,
@@ -172,6 +172,8 @@ pub(super) struct ModelTable {
     pub(super) max_concurrency: u32,
     /// What else bounds the calls at once. Default: those below.
     pub(super) places: PlacesTable,
+    /// The provider's rates, of each of its keys: [rates](limits.md#rates). Default: learned.
+    pub(super) rates: RatesTable,
     /// The largest request body it takes, in bytes. 0: not checked.
     pub(super) max_request_bytes: u64,
     /// When it rests, where that differs from `[breaker]`: the same keys. Default: as there.
@@ -194,6 +196,7 @@ impl Default for ModelTable {
             streams: true,
             max_concurrency: 0,
             places: PlacesTable::default(),
+            rates: RatesTable::default(),
             max_request_bytes: 0,
             breaker: BreakerTable::default(),
         }

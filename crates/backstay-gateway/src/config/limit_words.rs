@@ -1,7 +1,8 @@
 //! The keys of the tables in `[models.NAME]` that keep the load on a target within limits.
 
+use backstay_decide::pacing::{Cached, Dimension, Per, Unit, Upfront};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// What bounds the calls at once besides their highest number.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
@@ -18,5 +19,95 @@ pub(super) struct PlacesTable {
 impl Default for PlacesTable {
     fn default() -> Self {
         Self { floor: 2, bytes: 0 }
+    }
+}
+
+/// The provider's rates of one key, as published, and how it counts. What is left out is learned from
+/// headers and 429s.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RatesTable {
+    /// Requests a minute. 0: none is let through. Default: learned.
+    pub(super) requests_per_minute: Option<u64>,
+    /// Input tokens a minute. Default: learned.
+    pub(super) input_tokens_per_minute: Option<u64>,
+    /// Output tokens a minute. Default: learned.
+    pub(super) output_tokens_per_minute: Option<u64>,
+    /// Input and output tokens together, a minute. Default: learned.
+    pub(super) tokens_per_minute: Option<u64>,
+    /// Requests in any 24 hours. Default: learned.
+    pub(super) requests_per_day: Option<u64>,
+    /// Input tokens in any 24 hours. Default: learned.
+    pub(super) input_tokens_per_day: Option<u64>,
+    /// Output tokens in any 24 hours. Default: learned.
+    pub(super) output_tokens_per_day: Option<u64>,
+    /// Input and output tokens together, in any 24 hours. Default: learned.
+    pub(super) tokens_per_day: Option<u64>,
+    /// What part of the rates is used steadily, learned ones too: above 0, at most 1. Divide it where
+    /// several processes share a key. Default: 0.8.
+    #[schemars(extend("x-type" = "number"))]
+    pub(super) share: Option<f64>,
+    /// What part of a minute's rate may go at once; 0 to 1. With `share` over 1 a minute may hold more
+    /// than the rate. Default: what `share` leaves.
+    #[schemars(extend("x-type" = "number"))]
+    pub(super) burst: Option<f64>,
+    /// What output is counted when a request is sent: `"cap"` (its output cap) or `"expected"` (what
+    /// the model usually writes, at most the cap). Default: `"expected"` for `anthropic`, else `"cap"`.
+    pub(super) reserve: Option<ReserveWord>,
+    /// Whether input from the provider's cache counts: `"free"` or `"counted"`. Default: `"free"`.
+    pub(super) cached_input: Option<CachedWord>,
+}
+
+/// What output is counted when a request is sent.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ReserveWord {
+    /// Its output cap.
+    Cap,
+    /// What the model usually writes, at most the cap.
+    Expected,
+}
+
+/// Whether input from the provider's cache counts.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum CachedWord {
+    /// It does not.
+    Free,
+    /// It does.
+    Counted,
+}
+
+impl ReserveWord {
+    pub(super) fn upfront(self) -> Upfront {
+        match self {
+            Self::Cap => Upfront::Cap,
+            Self::Expected => Upfront::Expected,
+        }
+    }
+}
+
+impl CachedWord {
+    pub(super) fn cached(self) -> Cached {
+        match self {
+            Self::Free => Cached::Free,
+            Self::Counted => Cached::Counted,
+        }
+    }
+}
+
+impl RatesTable {
+    /// What is published of a dimension.
+    pub(super) fn published(&self, dimension: Dimension) -> Option<u64> {
+        match (dimension.unit, dimension.per) {
+            (Unit::Requests, Per::Minute) => self.requests_per_minute,
+            (Unit::Input, Per::Minute) => self.input_tokens_per_minute,
+            (Unit::Output, Per::Minute) => self.output_tokens_per_minute,
+            (Unit::Total, Per::Minute) => self.tokens_per_minute,
+            (Unit::Requests, Per::Day) => self.requests_per_day,
+            (Unit::Input, Per::Day) => self.input_tokens_per_day,
+            (Unit::Output, Per::Day) => self.output_tokens_per_day,
+            (Unit::Total, Per::Day) => self.tokens_per_day,
+        }
     }
 }

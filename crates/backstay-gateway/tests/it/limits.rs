@@ -26,7 +26,7 @@ async fn burst(world: &World, route: &str, calls: usize) -> Vec<u16> {
 async fn an_overloaded_target_carries_fewer_calls_until_it_answers_again() {
     let steps = ["status-529+delay=200ms"; 20];
     let mut steps = steps.to_vec();
-    steps.push("healthy");
+    steps.push("healthy+delay=100ms");
     let world = Setup::new()
         .target("strained", "openai", &steps)
         .and("max_concurrency = 20")
@@ -40,7 +40,7 @@ async fn an_overloaded_target_carries_fewer_calls_until_it_answers_again() {
     let strained = metric(&world, "places", "strained").await.unwrap();
     assert!((8.0..=16.0).contains(&strained), "{strained}");
     assert_eq!(metric(&world, "places_taken", "strained").await, Some(0.0));
-    let statuses = burst(&world, "strained", 40).await;
+    let statuses = burst(&world, "strained", 100).await;
     assert!(
         statuses.iter().all(|status| *status == 200),
         "those without a place wait: {statuses:?}"

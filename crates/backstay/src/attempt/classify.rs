@@ -6,11 +6,13 @@
 use std::time::Duration;
 
 use backstay_decide::fault::Fault;
-use backstay_decide::retry_after::{DelayHeaders, server_delay};
+use backstay_decide::pacing::Seen;
+use backstay_decide::retry_after::{self, DelayHeaders, server_delay};
 use backstay_wire::{ErrorClass, ProviderError};
 use http::HeaderMap;
 
 use super::{Failure, Head};
+use crate::clock::Clock;
 use crate::route::Armed;
 
 /// An error response.
@@ -62,4 +64,14 @@ fn fault(class: ErrorClass) -> Fault {
 pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
     let value = headers.get("x-request-id").or_else(|| headers.get("request-id"))?;
     value.to_str().ok().map(|id| id.chars().take(200).collect())
+}
+
+/// The rate limits that a reply states. Most state none, and then no clock is read.
+pub(super) fn limits(headers: &HeaderMap, clock: &Clock) -> Vec<Seen> {
+    if !headers.keys().any(|name| retry_after::is_limit(name.as_str())) {
+        return Vec::new();
+    }
+    let told =
+        headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+    retry_after::limits(told, i64::try_from(clock.wall().as_secs()).unwrap_or(i64::MAX))
 }

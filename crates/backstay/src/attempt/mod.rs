@@ -19,6 +19,7 @@ pub mod transport;
 use std::time::Duration;
 
 use backstay_decide::fault::Fault;
+use backstay_decide::pacing;
 use backstay_decide::recover::Veto;
 use backstay_wire::{Dialect, ProviderError, Reply};
 use bytes::Bytes;
@@ -53,6 +54,8 @@ pub(crate) struct Seen {
     pub took: Duration,
     /// From sending to the first content of a stream.
     pub first_token: Option<Duration>,
+    /// The rate limits that the reply stated.
+    pub limits: Vec<pacing::Seen>,
 }
 
 /// Something worth judging.
@@ -136,6 +139,7 @@ pub(crate) async fn race(engine: &Engine, contract: &Contract, shot: Box<Shot>) 
         request_id: None,
         took: Duration::ZERO,
         first_token: None,
+        limits: Vec::new(),
         armed,
     };
     let result = one(engine, contract, &mut seen, timers).await;
@@ -160,6 +164,7 @@ async fn one(
     let head = Head { status: parts.status.as_u16(), headers: parts.headers };
     seen.status = Some(head.status);
     seen.request_id = classify::request_id(&head.headers);
+    seen.limits = classify::limits(&head.headers, engine.clock());
     let end = timers.sent + timers.total;
     if !parts.status.is_success() {
         let body = read::bounded(body, read::MAX_ERROR, end.min(Instant::now() + ERROR_BODY)).await;

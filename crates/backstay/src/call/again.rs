@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use backstay_decide::Money;
-use backstay_decide::fault::Fault;
 use backstay_decide::recover::reask::{Bound, Budget, Cost};
 use backstay_wire::Usage;
 use backstay_wire::chat::{Choice, Turn};
@@ -74,7 +73,7 @@ impl Call {
         self.reasks.took = seen.took;
         let said = match &seen.result {
             Ok(Got::Whole(whole)) => whole.reply.usage,
-            Err(failure) if did_no_work(failure.fault) => return,
+            Err(failure) if failure.fault.was_turned_away() => return,
             Ok(Got::Live(_) | Got::LiveRefusal(_)) | Err(_) => Usage::default(),
         };
         if self.reask.is_empty() {
@@ -145,23 +144,6 @@ impl Call {
         }
         self.reask = std::mem::take(&mut self.reasks.turns);
     }
-}
-
-/// Whether a failed attempt was turned away before any model read it.
-fn did_no_work(fault: Fault) -> bool {
-    matches!(
-        fault,
-        Fault::ConnectFailed
-            | Fault::RateLimited
-            | Fault::Overloaded
-            | Fault::QuotaExhausted
-            | Fault::Auth
-            | Fault::BadRequest
-            | Fault::NotFound
-            | Fault::TooLarge
-            | Fault::ContextExceeded
-            | Fault::ContentPolicy
-    )
 }
 
 /// A guess at the tokens in so many bytes.

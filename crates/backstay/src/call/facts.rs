@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use backstay_decide::breaker::{KeyRest, Report};
+use backstay_decide::breaker::KeyRest;
 use backstay_decide::fault::Fault;
+use backstay_decide::pacing;
 use backstay_decide::recover::{self, Cap, Facts, Fallback, Next, OnRefusal, OnSemantic, Schema};
 use backstay_decide::{Backoff, Moment};
+use backstay_wire::Usage;
 use backstay_wire::chat::Choice;
 
 use super::amended::has_cut_call;
@@ -53,7 +55,10 @@ impl Call {
         }
         self.came(&seen);
         self.attempted(&seen);
-        let Seen { armed, result, first_token, .. } = seen;
+        if !seen.limits.is_empty() {
+            seen.armed.held.observe(&seen.limits, self.engine.now());
+        }
+        let Seen { armed, result, first_token, limits, .. } = seen;
         match result {
             Ok(Got::Whole(whole)) => self.judge(armed, *whole, Brought::Content(first_token)),
             Ok(Got::Live(opened)) => {
@@ -70,7 +75,8 @@ impl Call {
                     return;
                 }
                 let report = self.report(Some(failure.fault));
-                self.settle(armed, report, Brought::Content(first_token));
+                let brought = Brought::Content(first_token);
+                self.settle(armed, Ending { report, brought, usage: Usage::default() });
                 self.follow(next, failure, None);
             }
             Err(failure) => {
@@ -80,8 +86,10 @@ impl Call {
                 }
                 self.at_least |= failure.fault != Fault::ConnectFailed;
                 self.rest(&armed, &failure);
-                let report = self.report(Some(failure.fault));
-                self.settle(armed, report, Brought::Fault(failure.fault));
+                self.throttled(&armed, &failure, &limits);
+                let report = self.report_of(Some(failure.fault), armed.held.paced());
+                let brought = Brought::Fault(failure.fault);
+                self.settle(armed, Ending { report, brought, usage: Usage::default() });
                 let next = self.decide(&failure);
                 self.follow(next, failure, None);
             }
@@ -109,7 +117,7 @@ impl Call {
         self.counted(&whole.reply);
         let verdict = self.verdict(&whole);
         let report = self.report(verdict.as_ref().err().map(|(_, unfit)| unfit.fault));
-        self.settle(armed, report, brought);
+        self.settle(armed, Ending { report, brought, usage: whole.reply.usage });
         self.judged(verdict.as_ref().err().map(|(_, unfit)| unfit));
         match verdict {
             Ok(checked) => self.passes(whole, checked),
@@ -187,10 +195,10 @@ impl Call {
         read.map(|()| checked).map_err(refused)
     }
 
-    /// Reports how the attempt went to its target's breaker.
-    fn settle(&mut self, armed: Armed, report: Report, brought: Brought) {
+    /// Reports how the attempt went to its target.
+    fn settle(&mut self, armed: Armed, ending: Ending) {
         let now = self.engine.now();
-        let changes = armed.held.settle(Ending { report, brought }, now);
+        let changes = armed.held.settle(ending, now);
         self.turned(armed.index, &changes);
     }
 
@@ -210,6 +218,18 @@ impl Call {
                 rest_key(until(REJECTED_REST), KeyRest::Rejected);
             }
             _ => {}
+        }
+    }
+
+    /// Slows the rate that a 429 was about: the one with nothing left, if the reply named it.
+    fn throttled(&mut self, armed: &Armed, failure: &Failure, limits: &[pacing::Seen]) {
+        if failure.fault != Fault::RateLimited {
+            return;
+        }
+        let spent = limits.iter().find(|limit| limit.remaining == Some(0));
+        let about = spent.map(|limit| limit.dimension);
+        if let Some(slowed) = armed.held.throttled(about, self.engine.now()) {
+            self.slowed(armed.index, &slowed);
         }
     }
 

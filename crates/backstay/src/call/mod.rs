@@ -17,7 +17,7 @@ mod typed;
 use std::sync::Arc;
 
 use backstay_decide::Moment;
-use backstay_decide::breaker::{self, Cut, Report, Shape};
+use backstay_decide::breaker::{self, Cut, Paced, Report, Shape};
 use backstay_decide::deadline::Source;
 use backstay_decide::fault::Fault;
 use backstay_decide::recover::LastResort;
@@ -278,11 +278,16 @@ impl Call {
     /// What the end of an attempt says about its target. A wait that the caller's own, shorter
     /// deadline cut says nothing: else an impatient caller would take a healthy target from everyone.
     pub(crate) fn report(&self, fault: Option<Fault>) -> Report {
+        self.report_of(fault, Paced::HadRoom)
+    }
+
+    /// As [`Call::report`], for an attempt whose target's rates had room for it or had not.
+    pub(crate) fn report_of(&self, fault: Option<Fault>, paced: Paced) -> Report {
         let shape =
             if self.contract.schema_key().is_some() { Shape::Structured } else { Shape::Free };
         let cut =
             if fault.is_some_and(|fault| self.was_cut(fault)) { Cut::Caller } else { Cut::Route };
-        Report::of(breaker::Seen { fault, shape, cut, ..breaker::Seen::default() })
+        Report::of(breaker::Seen { fault, shape, cut, paced, ..breaker::Seen::default() })
     }
 
     /// Whether a wait was shorter than the route's because the caller's deadline is.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use backstay_decide::breaker::{Transition, Turn};
 use backstay_decide::fault::Fault;
+use backstay_decide::pacing::Slowed;
 use backstay_decide::recover::{Decision, Next};
 use backstay_wire::Reply;
 use backstay_wire::amend::Objection;
@@ -132,6 +133,20 @@ impl Call {
 
     pub(crate) fn waits(&mut self, why: String, wait: Duration) {
         self.tell(Step::Waited { ms: milliseconds(wait), why: why.into() });
+    }
+
+    /// The call waits for a limit of the target at `index`: its name and its sum.
+    pub(crate) fn waits_for_limit(
+        &mut self,
+        index: usize,
+        (name, sum): (&'static str, &str),
+        wait: Duration,
+    ) {
+        let Some(stop) = self.stops.get(index) else { return };
+        let target = &stop.target.id;
+        self.engine.metrics().waits(target, name, wait);
+        let why = format!("{target}: {name} ({sum})");
+        self.waits(why, wait);
     }
 
     /// What came of an attempt.
@@ -269,6 +284,19 @@ impl Call {
         for step in steps {
             self.tell(step);
         }
+    }
+}
+
+/// How a 429 slowed a target's rates is told like the change of a breaker.
+impl Call {
+    pub(super) fn slowed(&mut self, index: usize, slowed: &Slowed) {
+        let Some(stop) = self.stops.get(index) else { return };
+        let target = stop.target.id.clone();
+        if slowed.rate.is_some() {
+            tracing::warn!(target_id = %target, %slowed, "slowed after a 429");
+            self.engine.metrics().slowed(&target, slowed.dimension.name());
+        }
+        self.tell(Step::Turned { target, change: slowed.to_string() });
     }
 }
 

@@ -27,10 +27,10 @@ impl Call {
     }
 
     /// Reports how the stream went to its target.
-    pub(crate) fn streamed(&mut self, held: Held, report: Report, brought: Brought) {
+    pub(crate) fn streamed(&mut self, held: Held, ending: Ending) {
         // What was handed on piece by piece was not judged.
-        let report = Report { quality: Verdict::Neutral, ..report };
-        let changes = held.settle(Ending { report, brought }, self.engine.now());
+        let report = Report { quality: Verdict::Neutral, ..ending.report };
+        let changes = held.settle(Ending { report, ..ending }, self.engine.now());
         self.turned_here(&changes);
     }
 

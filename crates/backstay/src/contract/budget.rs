@@ -7,9 +7,11 @@
 
 use backstay_decide::budget::{self, Fits, Margin, OverBudget};
 use backstay_wire::chat::Part;
+use backstay_wire::tokens::Ratio;
 use backstay_wire::{Chat, tokens};
 
 use super::Contract;
+use crate::route::Prompt;
 
 /// Tokens taken for one picture: the most a large one costs at the two big providers is near this.
 const PICTURE: u64 = 1_600;
@@ -37,6 +39,20 @@ impl Contract {
         [&b"\"image"[..], b"\"file", b"\"document", b"\"input_audio"]
             .iter()
             .any(|word| memchr::memmem::find(body, word).is_some())
+    }
+}
+
+/// Bodies from this size on may be mostly pictures, whose bytes say nothing of their tokens.
+const MAY_BE_PICTURES: usize = 32 << 10;
+
+impl Prompt for Contract {
+    fn input(&self, learned: &Ratio) -> u64 {
+        let body = &self.ask.body;
+        let bytes = body.len() as u64;
+        if body.len() >= MAY_BE_PICTURES && self.may_hold_pictures() {
+            return self.neutral().map_or(bytes / 4, count).min(bytes);
+        }
+        learned.estimate(bytes).unwrap_or(bytes / 4)
     }
 }
 

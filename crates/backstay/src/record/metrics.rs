@@ -5,9 +5,11 @@
 //! `provider/*`.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use backstay_decide::breaker::Turn;
+use backstay_decide::pacing::Dimension;
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -46,6 +48,9 @@ pub struct Metrics {
     state_seconds: Family<StateLabels, Gauge>,
     modes: Family<ModeLabels, Gauge>,
     orders: Family<ModeLabels, Counter>,
+    filled: Family<RateLabels, Gauge<f64, AtomicU64>>,
+    slowed: Family<RateLabels, Counter>,
+    waited: Family<WaitLabels, Counter<f64, AtomicU64>>,
     dropped: Gauge,
 }
 
@@ -76,6 +81,18 @@ struct TargetLabels {
 struct PlaneLabels {
     target: String,
     plane: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RateLabels {
+    target: String,
+    rate: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WaitLabels {
+    target: String,
+    why: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -176,6 +193,9 @@ impl Metrics {
             state_seconds: Family::default(),
             modes: Family::default(),
             orders: Family::default(),
+            filled: Family::default(),
+            slowed: Family::default(),
+            waited: Family::default(),
             dropped: Gauge::default(),
         };
         metrics.register();
@@ -241,6 +261,17 @@ impl Metrics {
         );
         registry.register("target_mode", "The mode of a target's breakers", self.modes.clone());
         registry.register("orders", "Modes ordered by an operator", self.orders.clone());
+        registry.register(
+            "pace_filled",
+            "How full a target's rate is, of its fullest key: 1 is all that may go at once",
+            self.filled.clone(),
+        );
+        registry.register("pace_slowed", "Times a 429 slowed a target's rate", self.slowed.clone());
+        registry.register(
+            "limit_wait_seconds",
+            "Time calls waited for a target's rates or places",
+            self.waited.clone(),
+        );
         registry.register(
             "call_log_rows_dropped",
             "Call log rows lost: the writer was behind, or the file could not be written",
@@ -358,6 +389,24 @@ impl Metrics {
             self.places.get_or_create(&labels).set(places.into());
         }
         self.places_taken.get_or_create(&labels).set(standing.in_flight.into());
+        for dimension in Dimension::ALL {
+            let of_it = standing.rates.iter().filter(|(_, level)| level.dimension == dimension);
+            if let Some(filled) = of_it.map(|(_, level)| level.filled()).max() {
+                let labels = RateLabels { target: labels.target.clone(), rate: dimension.name() };
+                self.filled.get_or_create(&labels).set(f64::from(filled) / 1000.0);
+            }
+        }
+    }
+
+    /// A 429 slowed a rate of a target.
+    pub fn slowed(&self, target: &str, rate: &'static str) {
+        self.slowed.get_or_create(&RateLabels { target: label(target), rate }).inc();
+    }
+
+    /// A call waits for a limit of a target.
+    pub fn waits(&self, target: &str, why: &'static str, wait: Duration) {
+        let labels = WaitLabels { target: label(target), why };
+        self.waited.get_or_create(&labels).inc_by(wait.as_secs_f64());
     }
 
     /// Everything as text. `dropped` is the call log's count.

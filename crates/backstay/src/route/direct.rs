@@ -63,7 +63,7 @@ fn at_provider(policy: &Policy, name: &str) -> Option<Arc<Target>> {
         subset: None,
         streams: true,
         max_request_bytes: 0,
-        limits: Limits::default(),
+        limits: Limits::usual(provider.dialect),
         breaker: Rules::DEFAULT,
     }))
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use backstay_decide::Moment;
-use backstay_decide::breaker::{KeyRest, Turn};
+use backstay_decide::breaker::{self, KeyRest, Turn};
+use backstay_decide::pacing::{Dimension, Seen, Slowed};
 use backstay_wire::amend::Objection;
 
 use super::health::TargetHealth;
@@ -43,6 +44,33 @@ impl Held {
         self.health.learn_objection(objection);
     }
 
+    /// Gives everything back: nothing was sent.
+    pub fn unsent(mut self, now: Moment) {
+        if let Some(parts) = self.parts.take() {
+            self.health.unsent(parts, now);
+        }
+    }
+
+    /// Obeys the limits that the reply stated.
+    pub fn observe(&self, seen: &[Seen], now: Moment) {
+        if let Some(parts) = self.parts.as_ref().filter(|_| !seen.is_empty()) {
+            self.health.observe(parts, seen, now);
+        }
+    }
+
+    /// The attempt met a 429. `about`: the limit that it named.
+    pub fn throttled(&self, about: Option<Dimension>, now: Moment) -> Option<Slowed> {
+        self.health.throttled(self.parts.as_ref()?, about, now)
+    }
+
+    /// Whether the rates had room for the attempt, as far as they were known.
+    pub fn paced(&self) -> breaker::Paced {
+        match &self.parts {
+            Some(parts) if !parts.had_room() => breaker::Paced::WasFull,
+            Some(_) | None => breaker::Paced::HadRoom,
+        }
+    }
+
     /// Leaves the target alone until `until`, as it asked.
     pub fn rest_until(&self, until: Moment) {
         self.health.rest_until(until);
@@ -71,18 +99,32 @@ mod tests {
     use backstay_decide::aimd::Bounds;
     use backstay_decide::breaker::{Ask, Elsewhere, Mode, Report, Seen, Suits};
     use backstay_decide::{Fault, Moment};
+    use backstay_wire::Usage;
+    use backstay_wire::tokens::Ratio;
 
     use super::super::health::TargetHealth;
+    use super::super::paces::Prompt;
     use super::super::standing::{Brought, Ending, Wish};
     use super::Held;
+    use crate::clock::Clock;
     use crate::policy::Target;
     use crate::route::Health;
 
     const LEASE: Duration = Duration::from_secs(10);
 
-    fn wish(now: Moment) -> Wish {
+    /// A prompt of so many tokens.
+    #[derive(Debug)]
+    struct Words(u64);
+
+    impl Prompt for Words {
+        fn input(&self, _: &Ratio) -> u64 {
+            self.0
+        }
+    }
+
+    fn wish(now: Moment) -> Wish<'static> {
         let ask = Ask { now, lease: LEASE, elsewhere: Elsewhere::Nobody, suits: Suits::Test };
-        Wish { ask, schema: None, bytes: 0 }
+        Wish { ask, schema: None, bytes: 0, prompt: &Words(0), cap: None }
     }
 
     fn take(health: &Arc<TargetHealth>, now: Moment) -> Option<Held> {
@@ -112,7 +154,7 @@ mod tests {
     #[test]
     fn a_dropped_guard_gives_its_place_back_and_says_nothing_of_health() {
         let target = Arc::new(target(1));
-        let health = Health::default().of(&target, "m");
+        let health = Health::default().of(&target, "m", &Clock::start());
         let now = Moment::ORIGIN;
         let held = take(&health, now).unwrap();
         assert!(take(&health, now).is_none(), "the only place is taken");
@@ -125,20 +167,23 @@ mod tests {
     #[test]
     fn five_failures_in_a_row_let_it_rest_and_the_place_is_back_each_time() {
         let target = Arc::new(target(1));
-        let health = Health::default().of(&target, "m");
+        let health = Health::default().of(&target, "m", &Clock::start());
         let now = Moment::ORIGIN.plus(Duration::from_secs(1));
         let fault = Fault::ServerError;
         let report = Report::of(Seen { fault: Some(fault), ..Seen::default() });
         let changes: Vec<_> = (0..5)
             .flat_map(|_| {
                 let held = take(&health, now).unwrap();
-                held.settle(Ending { report, brought: Brought::Fault(fault) }, now)
+                held.settle(
+                    Ending { report, brought: Brought::Fault(fault), usage: Usage::default() },
+                    now,
+                )
             })
             .collect();
         assert_eq!(changes.len(), 1);
         assert_eq!(health.shut("availability", now), 1);
         assert!(take(&health, now).is_none());
-        assert_eq!(health.snapshot("m").in_flight, 0);
+        assert_eq!(health.snapshot("m", now).in_flight, 0);
         assert!(health.force(&wish(now)).0.is_some());
     }
 
@@ -148,15 +193,18 @@ mod tests {
         target.limits.places.bytes = 1000;
         target.breaker = target.breaker.in_mode(Mode::ForcedClosed);
         let target = Arc::new(target);
-        let health = Health::default().of(&target, "m");
+        let health = Health::default().of(&target, "m", &Clock::start());
         let now = Moment::ORIGIN;
         let held: Vec<Held> = (0..10).map(|_| take(&health, now).unwrap()).collect();
         let fault = Fault::Overloaded;
         let report = Report::of(Seen { fault: Some(fault), ..Seen::default() });
         for held in held {
-            held.settle(Ending { report, brought: Brought::Fault(fault) }, now);
+            held.settle(
+                Ending { report, brought: Brought::Fault(fault), usage: Usage::default() },
+                now,
+            );
         }
-        assert_eq!(health.snapshot("m").places, Some(8), "one strain, not ten");
+        assert_eq!(health.snapshot("m", now).places, Some(8), "one strain, not ten");
         let large = Wish { bytes: 600, ..wish(now) };
         let first = health.take(&large).0;
         assert!(first.is_some() && health.take(&large).0.is_none());
@@ -166,27 +214,30 @@ mod tests {
 
     #[test]
     fn a_target_that_moved_begins_anew_and_one_with_more_places_goes_on() {
-        let all = Health::default();
+        let (all, clock) = (Health::default(), Clock::start());
         let (now, mut target) = (Moment::ORIGIN, target(1));
         let (one, mut two) = (Arc::new(target.clone()), target.clone());
-        let before = all.of(&one, "m");
+        let before = all.of(&one, "m", &clock);
         two.limits.places.ceiling = 2;
         let two = Arc::new(two);
-        let held = (take(&before, now), take(&all.of(&two, "m"), now));
+        let held = (take(&before, now), take(&all.of(&two, "m", &clock), now));
         assert!(held.0.is_some() && held.1.is_some(), "the same target, now with two places");
         let mut provider = (*target.provider).clone();
         provider.base_url = "http://127.0.0.1:2/v1".parse().unwrap();
         target.provider = Arc::new(provider);
         let moved = Arc::new(target);
-        assert_eq!(all.of(&moved, "m").snapshot("m").in_flight, 0);
+        assert_eq!(all.of(&moved, "m", &clock).snapshot("m", now).in_flight, 0);
     }
 
     #[test]
     fn a_caller_s_word_and_a_target_s_name_never_meet() {
-        let all = Health::default();
+        let (all, clock) = (Health::default(), Clock::start());
         let named = target(0);
         let mut worded = target(0);
         (worded.id, worded.model) = ("p".into(), None);
-        assert!(!Arc::ptr_eq(&all.of(&Arc::new(named), "m"), &all.of(&Arc::new(worded), "m")));
+        assert!(!Arc::ptr_eq(
+            &all.of(&Arc::new(named), "m", &clock),
+            &all.of(&Arc::new(worded), "m", &clock)
+        ));
     }
 }

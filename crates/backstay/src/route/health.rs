@@ -8,15 +8,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use backstay_decide::breaker::{KeyRest, Order, Turn};
+use backstay_decide::pacing::{Dimension, Seen, Slowed};
 use backstay_decide::timers::Start;
 use backstay_decide::{Moment, Verdict};
 use backstay_wire::amend::Objection;
-use backstay_wire::tokens::Ratio;
 use http::Uri;
 use parking_lot::{Mutex, RwLock};
 
 use super::guard::Held;
 use super::standing::{Brought, Ending, Parts, Snapshot, Stand, Standing, Wish};
+use crate::clock::Clock;
 use crate::policy::Target;
 use crate::record::{Metrics, TargetMeter};
 
@@ -48,8 +49,6 @@ pub(crate) struct TargetHealth {
     base: Uri,
     pub(super) state: Mutex<Standing>,
     answered: AtomicBool,
-    /// Bytes a token takes, learned from reported usage.
-    ratio: Mutex<Ratio>,
     /// Replies that reported usage.
     reported: AtomicUsize,
     /// Whether there are any of the following: a look costs less than a lock.
@@ -65,7 +64,7 @@ pub(crate) struct TargetHealth {
 impl Health {
     /// The health of `target` when asked for `model`. A target that moved to another address after
     /// a reload begins anew; one whose places changed keeps the rest.
-    pub(crate) fn of(&self, target: &Arc<Target>, model: &str) -> Arc<TargetHealth> {
+    pub(crate) fn of(&self, target: &Arc<Target>, model: &str, clock: &Clock) -> Arc<TargetHealth> {
         let own;
         let (targets, key) = if target.model.is_some() {
             (&self.named, target.id.as_str())
@@ -75,7 +74,7 @@ impl Health {
         };
         let known = targets.read().get(key).filter(|health| health.is_at(target)).cloned();
         if let Some(health) = known {
-            health.fit(target);
+            health.state.lock().fit(target, clock);
             return health;
         }
         let mut targets = targets.write();
@@ -86,7 +85,7 @@ impl Health {
             }
         }
         let order = self.orders.lock().get(&target.id).copied();
-        let health = Arc::new(TargetHealth::new(target, model, order));
+        let health = Arc::new(TargetHealth::new(target, model, order, clock.now()));
         targets.insert(key.to_owned(), Arc::clone(&health));
         health
     }
@@ -94,9 +93,13 @@ impl Health {
 
 impl Health {
     /// How every target stands that was ever called, in no order.
-    pub(crate) fn snapshots(&self) -> Vec<Snapshot> {
+    pub(crate) fn snapshots(&self, now: Moment) -> Vec<Snapshot> {
         let of = |targets: &RwLock<HashMap<String, Arc<TargetHealth>>>| {
-            targets.read().iter().map(|(name, health)| health.snapshot(name)).collect::<Vec<_>>()
+            targets
+                .read()
+                .iter()
+                .map(|(name, health)| health.snapshot(name, now))
+                .collect::<Vec<_>>()
         };
         let mut all = of(&self.named);
         all.extend(of(&self.worded));
@@ -131,14 +134,13 @@ impl Health {
 }
 
 impl TargetHealth {
-    fn new(target: &Arc<Target>, model: &str, order: Option<Order>) -> Self {
+    fn new(target: &Arc<Target>, model: &str, order: Option<Order>, now: Moment) -> Self {
         Self {
             id: target.id.clone(),
             word: target.model.is_none().then(|| model.to_owned()),
             base: target.provider.base_url.clone(),
-            state: Mutex::new(Standing::new(target, order)),
+            state: Mutex::new(Standing::new(target, order, now)),
             answered: AtomicBool::new(false),
-            ratio: Mutex::new(Ratio::default()),
             reported: AtomicUsize::new(0),
             objects: AtomicBool::new(false),
             objections: Mutex::default(),
@@ -156,11 +158,6 @@ impl TargetHealth {
         self.base == target.provider.base_url
     }
 
-    /// Takes over what may have changed of the target, as after a reload.
-    fn fit(&self, target: &Arc<Target>) {
-        self.state.lock().fit(target);
-    }
-
     /// Whether something is known against it: else only what was learned is forgotten.
     fn is_troubled(&self) -> bool {
         !self.state.lock().is_untroubled()
@@ -172,13 +169,13 @@ impl TargetHealth {
     }
 
     /// How it stands towards a call.
-    pub(crate) fn stand(&self, wish: &Wish) -> Stand {
+    pub(crate) fn stand(&self, wish: &Wish<'_>) -> Stand {
         self.state.lock().stand(wish)
     }
 
     /// How it stands, for an operator. `name` is what it is called.
-    pub(super) fn snapshot(&self, name: &str) -> Snapshot {
-        self.state.lock().snapshot(name)
+    pub(super) fn snapshot(&self, name: &str, now: Moment) -> Snapshot {
+        self.state.lock().snapshot(name, now)
     }
 
     /// Its counters. `id` is its name.
@@ -193,7 +190,7 @@ impl TargetHealth {
 
     /// What past calls say of the tokens in a body of `bytes` bytes. `None`: too little is known.
     pub(crate) fn learned(&self, bytes: u64) -> Option<u64> {
-        self.ratio.lock().estimate(bytes)
+        self.state.lock().ratio.estimate(bytes)
     }
 
     /// What it is known not to take in a request.
@@ -221,7 +218,7 @@ impl TargetHealth {
 
     /// Learns that a body of `bytes` bytes took `tokens` input tokens.
     pub(crate) fn learn(&self, bytes: u64, tokens: u64) {
-        self.ratio.lock().note(bytes, tokens);
+        self.state.lock().ratio.note(bytes, tokens);
     }
 
     /// How many of its breakers of a kind keep calls away.
@@ -230,13 +227,13 @@ impl TargetHealth {
     }
 
     /// Passes and a place, or `None` when it rests or is full; and what changed by the time.
-    pub(crate) fn take(self: &Arc<Self>, wish: &Wish) -> (Option<Held>, Vec<Turn>) {
+    pub(crate) fn take(self: &Arc<Self>, wish: &Wish<'_>) -> (Option<Held>, Vec<Turn>) {
         let (parts, changes) = self.state.lock().take(wish);
         (parts.map(|parts| Held::new(Arc::clone(self), parts)), changes)
     }
 
     /// Passes and a place whatever the breakers say; `None` only when it is full.
-    pub(crate) fn force(self: &Arc<Self>, wish: &Wish) -> (Option<Held>, Vec<Turn>) {
+    pub(crate) fn force(self: &Arc<Self>, wish: &Wish<'_>) -> (Option<Held>, Vec<Turn>) {
         let (parts, changes) = self.state.lock().force(wish);
         (parts.map(|parts| Held::new(Arc::clone(self), parts)), changes)
     }
@@ -257,6 +254,26 @@ impl TargetHealth {
     /// Gives back what was held, without a verdict.
     pub(super) fn release(&self, parts: Parts) {
         self.state.lock().release(parts);
+    }
+
+    /// Gives back what was held and never sent.
+    pub(super) fn unsent(&self, parts: Parts, now: Moment) {
+        self.state.lock().unsent(parts, now);
+    }
+
+    /// Obeys the limits that a reply to what is held stated.
+    pub(super) fn observe(&self, parts: &Parts, seen: &[Seen], now: Moment) {
+        self.state.lock().observe(parts, seen, now);
+    }
+
+    /// What is held met a 429.
+    pub(super) fn throttled(
+        &self,
+        parts: &Parts,
+        about: Option<Dimension>,
+        now: Moment,
+    ) -> Option<Slowed> {
+        self.state.lock().throttled(parts, about, now)
     }
 
     /// Leaves the target alone until `until`, as it asked.

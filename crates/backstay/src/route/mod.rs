@@ -8,6 +8,7 @@ mod direct;
 mod guard;
 mod health;
 mod next;
+mod paces;
 mod standing;
 pub(crate) mod view;
 
@@ -24,6 +25,7 @@ pub use guard::Held;
 pub use health::Health;
 pub(crate) use health::TargetHealth;
 pub(crate) use next::{Halt, Step, live_elsewhere, next, rests_until};
+pub(crate) use paces::Prompt;
 pub use standing::{Brought, Ending, Snapshot};
 
 /// One target on a call's list.
@@ -91,7 +93,7 @@ pub(crate) fn list(engine: &Engine, contract: &Contract) -> Vec<Stop> {
     tiers
         .flat_map(|(tier, targets)| targets.iter().map(move |target| (tier, target)))
         .map(|(tier, target)| {
-            let health = engine.health().of(target, &contract.model);
+            let health = engine.health().of(target, &contract.model, engine.clock());
             let (unable, fits) = able(contract, target, &health);
             Stop {
                 health,

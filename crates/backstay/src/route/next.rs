@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use backstay_decide::aimd::Full;
 use backstay_decide::breaker::{Ask, Denial, Elsewhere, Suits};
-use backstay_decide::tiers::{self, Candidate, Pick, Rule};
+use backstay_decide::pacing::Wait;
+use backstay_decide::tiers::{self, Candidate, Pick, Rest, Rule};
 use backstay_decide::timers::{Room, Timers};
 use backstay_decide::{Local, Moment};
 
@@ -60,8 +61,11 @@ pub(crate) fn next(call: &mut Call) -> Step {
         Pick::Target(index) => arm(call, index, now, Admission::Ordinary),
         Pick::Forced(index) => arm(call, index, now, Admission::Forced),
         Pick::WaitUntil(until) => {
-            let why = awaited(call, until, now);
-            call.waits(why, until.since(now));
+            let wait = until.since(now);
+            match awaited(call, until, now) {
+                Some((index, name, sum)) => call.waits_for_limit(index, (name, &sum), wait),
+                None => call.waits("until a target may be called again".to_owned(), wait),
+            }
             Step::Rest(until)
         }
         Pick::Nothing => nothing(call, now),
@@ -97,12 +101,18 @@ fn offer(call: &Call, now: Moment) {
     }
 }
 
-fn wish(call: &Call, now: Moment, elsewhere: Elsewhere) -> Wish {
+fn wish(call: &Call, now: Moment, elsewhere: Elsewhere) -> Wish<'_> {
     // Any call may be a test: nothing was released to the caller yet, so a failed one is made again.
     let lease = call.contract.route.timeouts.total + GRACE;
     let ask = Ask { now, lease, elsewhere, suits: Suits::Test };
-    let bytes = call.contract.ask.body.len() as u64;
-    Wish { ask, schema: call.contract.schema_key(), bytes }
+    let contract = &call.contract;
+    Wish {
+        ask,
+        schema: contract.schema_key(),
+        bytes: contract.ask.body.len() as u64,
+        prompt: contract,
+        cap: call.cap.or(contract.cap.tokens),
+    }
 }
 
 fn candidate(call: &Call, stop: &Stop, now: Moment) -> Candidate {
@@ -117,6 +127,7 @@ fn candidate(call: &Call, stop: &Stop, now: Moment) -> Candidate {
         _ => denied.until,
     });
     let is_out = rest.is_some_and(|denied| denied.why == Denial::Forced);
+    let is_limit = busy.is_some() || rest.is_some_and(|denied| denied.why == Denial::Paced);
     Candidate {
         tier: stop.tier,
         tries: stop.tries,
@@ -125,27 +136,29 @@ fn candidate(call: &Call, stop: &Stop, now: Moment) -> Candidate {
         in_flight: stand.in_flight,
         left_for_good: stop.left,
         held_back,
+        rest: if is_limit { Rest::Hard } else { Rest::Soft },
     }
 }
 
 /// Whether a wait makes no room for the call.
 fn too_large(stand: &Stand) -> bool {
     matches!(stand.full, Some(Full::TooLarge { .. }))
+        || matches!(stand.paced, Some(Wait::TooLarge { .. }))
 }
 
-/// What a call waits for that rests until `until`.
-fn awaited(call: &Call, until: Moment, now: Moment) -> String {
-    let full = |stop: &Stop| {
-        let stand = stop.health.stand(&wish(call, now, Elsewhere::Live));
-        let stands_open = stand.refused.is_none() && stop.unable.is_none() && !stop.left;
-        stand
-            .full
-            .filter(|_| stands_open)
-            .map(|full| format!("{}: {} ({full})", stop.target.id, full.name()))
-    };
+/// The limit of a target that a call waits for until `until`, with its sum. `None`: something else.
+fn awaited(call: &Call, until: Moment, now: Moment) -> Option<(usize, &'static str, String)> {
     let is_soon = until.since(now) <= BUSY_LOOK;
-    let found = if is_soon { call.stops.iter().find_map(full) } else { None };
-    found.unwrap_or_else(|| "until a target may be called again".to_owned())
+    let of = |(index, stop): (usize, &Stop)| {
+        if stop.left || candidate(call, stop, now).resting_until != Some(until) {
+            return None;
+        }
+        let stand = stop.health.stand(&wish(call, now, Elsewhere::Live));
+        let full = stand.full.filter(|_| is_soon);
+        let full = full.map(|full| (index, full.name(), full.to_string()));
+        full.or_else(|| stand.paced.map(|wait| (index, wait.name(), wait.to_string())))
+    };
+    call.stops.iter().enumerate().find_map(of)
 }
 
 /// Until when `stop` may not be called though nobody else may be; `None`: it may.
@@ -190,9 +203,12 @@ fn pass_over(call: &mut Call, index: usize, now: Moment) {
         let stand = stop.health.stand(&wish(call, now, Elsewhere::Live));
         let Some(refused) = stand.refused.filter(|_| stop.tries == 0) else { continue };
         let left = refused.denied.until.map(|until| until.since(now));
-        let why = match left {
-            Some(left) => format!("{refused}, for {left:.1?} more"),
-            None => refused.to_string(),
+        let why = match (stand.paced, left) {
+            (Some(wait), _) if refused.denied.why == Denial::Paced => {
+                format!("{}: {wait}", wait.name())
+            }
+            (_, Some(left)) => format!("{refused}, for {left:.1?} more"),
+            (_, None) => refused.to_string(),
         };
         call.rests(before, why);
     }
@@ -215,7 +231,10 @@ fn shoot(call: &mut Call, index: usize, held: Held, (timers, now): (Timers, Mome
     let tier = u32::try_from(stop.tier).unwrap_or(u32::MAX).saturating_add(1);
     let request = match adapter::build(&call.contract, &target, turned) {
         Ok(request) => request,
-        Err(error) => return unbuilt(call, index, error, now),
+        Err(error) => {
+            held.unsent(now);
+            return unbuilt(call, index, error, now);
+        }
     };
     let armed = Armed { index, target, tier, held, request, timers };
     call.sending(&armed);
@@ -284,6 +303,9 @@ fn nothing(call: &mut Call, now: Moment) -> Step {
         let stand = stop.health.stand(&wish(call, now, Elsewhere::Nobody));
         if let Some(full) = stand.full {
             return Some(format!("{}: {full}", stop.target.id));
+        }
+        if let Some(wait) = stand.paced {
+            return Some(format!("{}: {wait}", stop.target.id));
         }
         let refused = stand.refused?;
         match refused.denied.until {

@@ -1,4 +1,4 @@
-//! All that is kept of one target, under one lock: breakers, places, first tokens.
+//! All that is kept of one target, under one lock: breakers, places, rates, habits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,10 +7,14 @@ use backstay_decide::aimd::{Full, Met, Place, Places};
 use backstay_decide::breaker::{
     Admitted, Ask, KeyRest, Order, Passes, Planes, Refused, Report, Rules, Turn, in_force,
 };
+use backstay_decide::pacing::{Cost, Dimension, Level, Seen, Slowed, Wait};
 use backstay_decide::usual::FirstTokens;
 use backstay_decide::{Dice, Fault, Moment};
+use backstay_wire::Usage;
+use backstay_wire::tokens::Ratio;
 
-use crate::clock::ThreadDice;
+use super::paces::{self, Asked, Paced, Paces, Prompt};
+use crate::clock::{Clock, ThreadDice};
 use crate::policy::Target;
 
 /// Taken for the usual time to a first token where none is known: a second strain within it is the
@@ -24,20 +28,33 @@ pub(super) struct Standing {
     target: Arc<Target>,
     pub(super) planes: Planes,
     pub(super) places: Places,
+    pub(super) paces: Paces,
     /// An operator's word over the policy's.
     pub(super) order: Option<Order>,
     first_tokens: FirstTokens,
+    /// Bytes a token takes, learned from reported usage.
+    pub(super) ratio: Ratio,
 }
 
 /// What is asked of a target.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct Wish<'a> {
     /// The call, as its breakers see it.
     pub ask: Ask,
     /// The schema of its reply.
     pub schema: Option<u64>,
     /// The size of its body.
     pub bytes: u64,
+    /// Its prompt.
+    pub prompt: &'a dyn Prompt,
+    /// Its output cap.
+    pub cap: Option<u64>,
+}
+
+impl Wish<'_> {
+    fn asked(&self) -> Asked<'_> {
+        Asked { prompt: self.prompt, bytes: self.bytes, cap: self.cap, now: self.ask.now }
+    }
 }
 
 /// How a target stands at one moment.
@@ -49,6 +66,8 @@ pub(crate) struct Stand {
     pub in_flight: u32,
     /// Why it has no place for the call; `None`: it has.
     pub full: Option<Full>,
+    /// Why its rates have no room for the call; `None`: they have, at some key.
+    pub paced: Option<Wait>,
 }
 
 /// What an attempt holds of its target.
@@ -56,6 +75,7 @@ pub(crate) struct Stand {
 pub(crate) struct Parts {
     passes: Passes,
     place: Place,
+    paced: Option<Paced>,
     /// The size of the caller's body.
     bytes: u64,
 }
@@ -64,6 +84,11 @@ impl Parts {
     /// Which of the provider's keys to use.
     pub(super) fn key(&self) -> usize {
         self.passes.key
+    }
+
+    /// Whether the rates had room for it.
+    pub(super) fn had_room(&self) -> bool {
+        self.paced.as_ref().is_none_or(|paced| paced.had_room)
     }
 }
 
@@ -74,6 +99,8 @@ pub struct Ending {
     pub report: Report,
     /// What it came to.
     pub brought: Brought,
+    /// What it took, as far as the provider said.
+    pub usage: Usage,
 }
 
 /// What came of an attempt, as far as it speaks of the load on the target.
@@ -85,6 +112,18 @@ pub enum Brought {
     Fault(Fault),
     /// Nothing, or nothing new.
     Nothing,
+}
+
+impl Brought {
+    /// What the provider counted of the attempt, where that is known without its word: nothing that
+    /// never left counts, and what was turned away took no tokens.
+    fn known_cost(self) -> Option<Cost> {
+        match self {
+            Self::Fault(Fault::ConnectFailed) => Some(Cost::NOTHING),
+            Self::Fault(fault) if fault.was_turned_away() => Some(Cost::request(0, 0)),
+            Self::Fault(_) | Self::Content(_) | Self::Nothing => None,
+        }
+    }
 }
 
 /// How a target stands, for an operator.
@@ -100,25 +139,33 @@ pub struct Snapshot {
     pub places: Option<u32>,
     /// The usual time to a first token for a small prompt; `None`: too little is known.
     pub usual_first_token: Option<Duration>,
+    /// Every rate that is known, with the key it is of.
+    pub rates: Vec<(usize, Level)>,
 }
 
 impl Standing {
-    pub(super) fn new(target: &Arc<Target>, order: Option<Order>) -> Self {
+    pub(super) fn new(target: &Arc<Target>, order: Option<Order>, now: Moment) -> Self {
         Self {
             planes: Planes::new(target.keys()),
             target: Arc::clone(target),
             places: Places::new(),
             order,
+            paces: Paces::new(target.keys(), &target.limits, now),
             first_tokens: FirstTokens::default(),
+            ratio: Ratio::default(),
         }
     }
 
     /// Takes over what may have changed of the target, as after a reload.
-    pub(super) fn fit(&mut self, target: &Arc<Target>) {
-        if !Arc::ptr_eq(&self.target, target) {
-            self.planes.set_keys(target.keys());
-            self.target = Arc::clone(target);
+    pub(super) fn fit(&mut self, target: &Arc<Target>, clock: &Clock) {
+        if Arc::ptr_eq(&self.target, target) {
+            return;
         }
+        if self.target.keys() != target.keys() || self.target.limits != target.limits {
+            self.planes.set_keys(target.keys());
+            self.paces.fit(target.keys(), &target.limits, clock.now());
+        }
+        self.target = Arc::clone(target);
     }
 
     /// Whether nothing is known against it.
@@ -132,13 +179,21 @@ impl Standing {
         self.planes.offer(now, schema, &rules);
     }
 
-    pub(super) fn stand(&self, wish: &Wish) -> Stand {
+    pub(super) fn stand(&mut self, wish: &Wish<'_>) -> Stand {
+        let paced = self.look_at_rates(wish);
         let rules = in_force(self.order.as_ref(), &self.target.breaker, wish.ask.now);
         Stand {
+            paced,
             refused: self.planes.look(&wish.ask, wish.schema, &rules).err(),
             in_flight: self.places.in_flight(),
             full: self.places.check(wish.bytes, &self.target.limits.places).err(),
         }
+    }
+
+    /// Tells the breakers which keys have no room for the call.
+    fn look_at_rates(&mut self, wish: &Wish<'_>) -> Option<Wait> {
+        let by = (self.target.limits.counting, &self.ratio);
+        self.paces.tell(&wish.asked(), by, &mut self.planes)
     }
 
     /// How many of its breakers of a kind keep calls away.
@@ -146,8 +201,9 @@ impl Standing {
         self.planes.shut(plane, now, &self.target.breaker)
     }
 
-    pub(super) fn snapshot(&self, name: &str) -> Snapshot {
+    pub(super) fn snapshot(&mut self, name: &str, now: Moment) -> Snapshot {
         Snapshot {
+            rates: self.paces.levels(now),
             target: name.to_owned(),
             in_flight: self.places.in_flight(),
             bytes: self.places.bytes(),
@@ -156,30 +212,33 @@ impl Standing {
         }
     }
 
-    pub(super) fn take(&mut self, wish: &Wish) -> (Option<Parts>, Vec<Turn>) {
+    pub(super) fn take(&mut self, wish: &Wish<'_>) -> (Option<Parts>, Vec<Turn>) {
         self.enter(wish, Planes::admit)
     }
 
     /// As [`Standing::take`], whatever the breakers say.
-    pub(super) fn force(&mut self, wish: &Wish) -> (Option<Parts>, Vec<Turn>) {
+    pub(super) fn force(&mut self, wish: &Wish<'_>) -> (Option<Parts>, Vec<Turn>) {
         self.enter(wish, Planes::force)
     }
 
     /// Everything that is asked before anything is taken.
     fn enter(
         &mut self,
-        wish: &Wish,
+        wish: &Wish<'_>,
         way: fn(&mut Planes, &Ask, Option<u64>, &Rules) -> Admitted,
     ) -> (Option<Parts>, Vec<Turn>) {
-        let bounds = &self.target.limits.places;
-        if self.places.check(wish.bytes, bounds).is_err() {
+        if self.places.check(wish.bytes, &self.target.limits.places).is_err() {
             return (None, Vec::new());
         }
+        self.look_at_rates(wish);
+        let limits = &self.target.limits;
         let rules = in_force(self.order.as_ref(), &self.target.breaker, wish.ask.now);
         let Admitted { passes, changes } = way(&mut self.planes, &wish.ask, wish.schema, &rules);
         let Ok(passes) = passes else { return (None, changes) };
-        if let Ok(place) = self.places.take(wish.bytes, bounds) {
-            return (Some(Parts { passes, place, bytes: wish.bytes }), changes);
+        if let Ok(place) = self.places.take(wish.bytes, &limits.places) {
+            let by = (limits.counting, &self.ratio);
+            let paced = self.paces.book(passes.key, &wish.asked(), by);
+            return (Some(Parts { passes, place, paced, bytes: wish.bytes }), changes);
         }
         self.planes.release(passes);
         (None, changes)
@@ -196,15 +255,48 @@ impl Standing {
     pub(super) fn settle(&mut self, parts: Parts, ending: Ending, now: Moment) -> Vec<Turn> {
         self.note(ending.brought, parts.bytes, now);
         self.places.give(parts.place);
+        if let Some(paced) = parts.paced {
+            let counting = self.target.limits.counting;
+            let told = paces::used(counting, ending.usage);
+            let used = ending.brought.known_cost().or(told);
+            self.paces.settle(parts.passes.key, paced, used, now);
+            self.paces.took(ending.usage.output);
+        }
         let rules = in_force(self.order.as_ref(), &self.target.breaker, now);
         let by = (&*rules, &mut ThreadDice as &mut dyn Dice);
         self.planes.note(parts.passes, ending.report, now, by)
     }
 
-    /// Gives back what was held, without a verdict.
+    /// Gives back what was held, without a verdict. What was reserved of the rates stays booked: the
+    /// provider may have done the work.
     pub(super) fn release(&mut self, parts: Parts) {
         self.places.give(parts.place);
         self.planes.release(parts.passes);
+    }
+
+    /// As [`Standing::release`], for what was never sent.
+    pub(super) fn unsent(&mut self, mut parts: Parts, now: Moment) {
+        if let Some(paced) = parts.paced.take() {
+            self.paces.settle(parts.passes.key, paced, Some(Cost::NOTHING), now);
+        }
+        self.release(parts);
+    }
+
+    /// Obeys the limits that a reply to what is held stated.
+    pub(super) fn observe(&mut self, parts: &Parts, seen: &[Seen], now: Moment) {
+        if let Some(paced) = &parts.paced {
+            self.paces.observe(parts.passes.key, paced, seen, now);
+        }
+    }
+
+    /// What is held met a 429. `about`: the limit that it named.
+    pub(super) fn throttled(
+        &mut self,
+        parts: &Parts,
+        about: Option<Dimension>,
+        now: Moment,
+    ) -> Option<Slowed> {
+        self.paces.throttled(parts.passes.key, parts.paced.as_ref()?, about, now)
     }
 
     /// Leaves the target alone until `until`, as it asked.

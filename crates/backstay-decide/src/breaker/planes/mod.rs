@@ -290,6 +290,11 @@ impl Planes {
         self.keys.rest(key, until, why);
     }
 
+    /// Says until when the rates of a key leave no room for the call that looks next; `None`: they do.
+    pub fn pace_key(&mut self, key: usize, until: Option<Moment>) {
+        self.keys.pace(key, until);
+    }
+
     /// Whether a call with this schema may go there, without letting it.
     ///
     /// # Errors

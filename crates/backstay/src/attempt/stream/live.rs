@@ -25,7 +25,7 @@ use crate::attempt::{Failure, classify};
 use crate::call::Call;
 use crate::contract::Wants;
 use crate::record::Outcome;
-use crate::route::{Brought, Held};
+use crate::route::{Brought, Ending, Held};
 
 /// Bytes gathered into one write when several events are ready at once.
 const GATHER: usize = 16 << 10;
@@ -285,7 +285,8 @@ impl Live {
         }
         self.call.met_unknown(self.passing.unknown);
         let report = self.call.report(None);
-        self.call.streamed(source.held, report, Brought::Nothing);
+        let (brought, usage) = (Brought::Nothing, self.passing.usage);
+        self.call.streamed(source.held, Ending { report, brought, usage });
         self.call.stream_done(outcome, finish, self.passing.usage);
     }
 
@@ -312,7 +313,8 @@ impl Live {
         drop(source.opened);
         let report =
             if self.late { Report::NEUTRAL } else { self.call.report(Some(failure.fault)) };
-        self.call.streamed(source.held, report, Brought::Fault(failure.fault));
+        let (brought, usage) = (Brought::Fault(failure.fault), self.passing.usage);
+        self.call.streamed(source.held, Ending { report, brought, usage });
         self.call.stream_failed(failure, self.passing.usage);
         self.outcome = Outcome::Failed;
     }

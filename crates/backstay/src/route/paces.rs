@@ -1,0 +1,186 @@
+//! The rates of one target: a pacer for each of its keys, and what its replies usually take.
+
+use backstay_decide::Moment;
+use backstay_decide::breaker::Planes;
+use backstay_decide::pacing::{
+    Cost, Counting, Dimension, Estimate, Level, Pacer, Reservation, Seen, Slowed, Usage, Wait,
+};
+use backstay_decide::usual::Outputs;
+use backstay_wire::tokens::Ratio;
+
+use crate::policy::Limits;
+
+/// Output tokens expected of a target that nothing is known of.
+const OUTPUT: u64 = 500;
+
+/// Bytes taken for one token where nobody has counted.
+const BYTES_A_TOKEN: u64 = 4;
+
+/// What a call's prompt takes, asked only where rates are kept.
+pub(crate) trait Prompt: std::fmt::Debug {
+    /// Input tokens, as far as they can be told before sending. `learned`: what a token takes of a
+    /// body's bytes at this target.
+    fn input(&self, learned: &Ratio) -> u64;
+}
+
+/// The rates of one target.
+#[derive(Debug)]
+pub(super) struct Paces {
+    /// By key. Never empty.
+    pacers: Vec<Pacer>,
+    outputs: Outputs,
+    /// Whether some key was told to wait for its rates at the last look.
+    told: bool,
+}
+
+/// What a call asks of the rates.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    pub prompt: &'a dyn Prompt,
+    /// The size of its body.
+    pub bytes: u64,
+    /// Its output cap.
+    pub cap: Option<u64>,
+    pub now: Moment,
+}
+
+/// What one call has reserved.
+#[derive(Debug)]
+pub(super) struct Paced {
+    reservation: Reservation,
+    /// Whether the rates had room for it.
+    pub had_room: bool,
+}
+
+impl Paces {
+    pub(super) fn new(keys: usize, limits: &Limits, now: Moment) -> Self {
+        let mut paces = Self { pacers: Vec::new(), outputs: Outputs::default(), told: false };
+        paces.resize(keys, limits, now);
+        paces
+    }
+
+    fn resize(&mut self, keys: usize, limits: &Limits, now: Moment) {
+        let new = || Pacer::new(&limits.rates, limits.share, now);
+        self.pacers.resize_with(keys.max(1), new);
+    }
+
+    /// Takes over other keys and limits; what stands in the rates stays.
+    pub(super) fn fit(&mut self, keys: usize, limits: &Limits, now: Moment) {
+        for pacer in &mut self.pacers {
+            pacer.rerate(&limits.rates, limits.share, now);
+        }
+        self.resize(keys, limits, now);
+    }
+
+    /// Tells `planes` which keys the rates leave no room at. The wait that is over first, if all wait.
+    pub(super) fn tell(
+        &mut self,
+        asked: &Asked<'_>,
+        (counting, learned): (Counting, &Ratio),
+        planes: &mut Planes,
+    ) -> Option<Wait> {
+        let now = asked.now;
+        if self.pacers.iter().all(|pacer| pacer.is_free(now)) {
+            if std::mem::take(&mut self.told) {
+                for key in 0..self.pacers.len() {
+                    planes.pace_key(key, None);
+                }
+            }
+            return None;
+        }
+        self.told = true;
+        let cost = self.cost(asked, counting, learned);
+        let mut shortest: Option<Wait> = None;
+        let mut room = false;
+        for (key, pacer) in self.pacers.iter_mut().enumerate() {
+            let wait = pacer.check(pacer.fitting(cost), now).err();
+            planes.pace_key(key, wait.map(|wait| now.plus(wait.wait())));
+            room |= wait.is_none();
+            if let Some(wait) = wait
+                && shortest.is_none_or(|other| wait.wait() < other.wait())
+            {
+                shortest = Some(wait);
+            }
+        }
+        shortest.filter(|_| !room)
+    }
+
+    /// Reserves at `key` what the call may take, whatever the rates say.
+    pub(super) fn book(
+        &mut self,
+        key: usize,
+        asked: &Asked<'_>,
+        (counting, learned): (Counting, &Ratio),
+    ) -> Option<Paced> {
+        let now = asked.now;
+        let is_free = self.pacers.get(key)?.is_free(now);
+        // Where no rates are kept calls are only counted, and a rough count will do.
+        let cost = if is_free {
+            Cost::request(asked.bytes / BYTES_A_TOKEN, asked.cap.unwrap_or(OUTPUT))
+        } else {
+            self.cost(asked, counting, learned)
+        };
+        let pacer = self.pacers.get_mut(key)?;
+        let cost = pacer.fitting(cost);
+        let had_room = is_free || pacer.check(cost, now).is_ok();
+        Some(Paced { reservation: pacer.book(cost, now), had_room })
+    }
+
+    /// What a call may take.
+    fn cost(&self, asked: &Asked<'_>, counting: Counting, learned: &Ratio) -> Cost {
+        let input = asked.prompt.input(learned);
+        let expected = self.outputs.likely().unwrap_or(OUTPUT);
+        counting.reserve(Estimate { input, cap: asked.cap, expected })
+    }
+
+    /// Settles what the call took. `None`: not known, so what was reserved stays booked.
+    pub(super) fn settle(&mut self, key: usize, paced: Paced, used: Option<Cost>, now: Moment) {
+        let Some(pacer) = self.pacers.get_mut(key) else { return };
+        if let Some(used) = used {
+            pacer.settle(paced.reservation, used, now);
+        }
+    }
+
+    /// Learns from what a reply took: what to expect of the next.
+    pub(super) fn took(&mut self, output: Option<u64>) {
+        if let Some(output) = output {
+            self.outputs.note(output);
+        }
+    }
+
+    /// Obeys the limits that a reply stated.
+    pub(super) fn observe(&mut self, key: usize, paced: &Paced, seen: &[Seen], now: Moment) {
+        let Some(pacer) = self.pacers.get_mut(key) else { return };
+        for seen in seen {
+            pacer.observe(seen, Some(&paced.reservation), now);
+        }
+    }
+
+    /// Takes note of a 429.
+    pub(super) fn throttled(
+        &mut self,
+        key: usize,
+        paced: &Paced,
+        about: Option<Dimension>,
+        now: Moment,
+    ) -> Option<Slowed> {
+        let pacer = self.pacers.get_mut(key)?;
+        // The key rests for as long as the provider asked: that pause is not kept twice.
+        Some(pacer.throttled(about, Some(&paced.reservation), None, now))
+    }
+
+    /// Every known limit, by key.
+    pub(super) fn levels(&mut self, now: Moment) -> Vec<(usize, Level)> {
+        let pacers = self.pacers.iter_mut().enumerate();
+        pacers
+            .flat_map(|(key, p)| p.levels(now).into_iter().map(move |level| (key, level)))
+            .collect()
+    }
+}
+
+/// What a reply took, as the provider counts; `None`: it did not say.
+pub(super) fn used(counting: Counting, usage: backstay_wire::Usage) -> Option<Cost> {
+    let (input, output) = (usage.input?, usage.output?);
+    let cached = usage.cached.unwrap_or(0);
+    Some(counting.settle(Usage { input, cached, output }))
+}
