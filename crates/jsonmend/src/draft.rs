@@ -58,6 +58,13 @@ impl Draft {
         }
     }
 
+    /// As [`Draft::new`], without the text before the document: for a reader of this one only. It
+    /// cannot be finished.
+    pub(crate) fn apart(parser: &Parser<'_>, start: usize) -> Self {
+        let builder = Builder::new(parser.policy.limits.depth);
+        Self { upto: start, ..Self::resumed(builder, start) }
+    }
+
     /// Begins where a strict parse was taken back to. Nothing before it is changed.
     pub(crate) fn resumed(builder: Builder, end: usize) -> Self {
         Self {
@@ -115,8 +122,14 @@ impl Draft {
         reading: &mut Reading,
         between: impl FnOnce(u32, u32) -> Option<Vec<Change>>,
     ) -> Option<()> {
-        if std::mem::replace(&mut reading.floor, usize::MAX) < self.seen.max(self.upto) {
+        let floor = std::mem::replace(&mut reading.floor, usize::MAX);
+        if floor < self.seen.max(self.upto) {
             return None;
+        }
+        // In a string that began here: what is changed in it is taken over at its end.
+        let is_open = reading.string.is_some() && edge_of(reading) <= self.upto;
+        if is_open && floor == usize::MAX && !parser.is_part() {
+            return Some(());
         }
         let trailed =
             if reading.tail == self.tail { Vec::new() } else { between(self.tail, reading.tail)? };

@@ -151,8 +151,7 @@ pub(crate) fn spliced_into(
     (changes, long): (&[Change], &[Box<str>]),
 ) {
     let bytes = raw.as_bytes();
-    // Few changes put more than one byte more than they take; room that is not used costs nothing.
-    text.reserve(part.len() + changes.len());
+    text.reserve(room_for(&part, changes));
     let mut kept = part.start;
     // Changes from here on are in the text as they are in the raw one, but for their bytes.
     let mut run = 0;
@@ -168,6 +167,20 @@ pub(crate) fn spliced_into(
     }
     let same = changes.get(run..).unwrap_or_default();
     overwritten(text, bytes.get(kept..part.end).unwrap_or_default(), kept, (same, long));
+}
+
+/// Changes that are few enough to be summed up for the room they need. One of many documents in a
+/// long text has few, and takes most of it away.
+const FEW: usize = 64;
+
+fn room_for(part: &Range<usize>, changes: &[Change]) -> usize {
+    if changes.len() > FEW {
+        // Few of them put more than one byte more than they take; room that is not used costs
+        // nothing.
+        return part.len() + changes.len();
+    }
+    let growth: isize = changes.iter().map(|change| change.growth()).sum();
+    part.len().saturating_add_signed(growth)
 }
 
 /// Adds bytes that begin at `start` in the raw text, and makes changes that put as much as they

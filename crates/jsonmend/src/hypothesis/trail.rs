@@ -6,8 +6,9 @@
 use crate::edit::{Change, spliced};
 use crate::parse::{Parser, Reading};
 
-/// How long two ways may be to be compared by their text.
+/// How many changes two ways may have to be compared by their text, and how long that may be.
 const COMPARED: usize = 64;
+const COMPARED_TEXT: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(super) struct Trail {
@@ -116,6 +117,9 @@ impl Trail {
         twos.reverse();
         let start = ones.iter().chain(&twos).map(|change| change.start()).min().unwrap_or(0);
         let end = ones.iter().chain(&twos).map(|change| change.end()).max().unwrap_or(0);
+        if end - start > COMPARED_TEXT {
+            return false;
+        }
         let text = |mut changes: Vec<Change>| {
             changes.sort_by_key(|change| (change.start(), change.end()));
             for change in &mut changes {

@@ -4,6 +4,10 @@ use super::{Fence, Site};
 use crate::edit::{Change, Kind};
 use crate::lex::space;
 
+/// Blocks before a document and marks behind it that are told apart; what comes after them is
+/// prose.
+const MARKS: usize = 32;
+
 /// What is left out before the document that starts at a site.
 pub(crate) fn before(raw: &str, site: &Site, thought: &[(usize, usize)]) -> Vec<Change> {
     let mut changes = Vec::new();
@@ -12,7 +16,8 @@ pub(crate) fn before(raw: &str, site: &Site, thought: &[(usize, usize)]) -> Vec<
         changes.push(Change::new(Kind::Bom, 0..3, ""));
         at = 3;
     }
-    for (start, end) in thought.iter().filter(|(start, _)| *start < site.start) {
+    let blocks = thought.iter().take_while(|(start, _)| *start < site.start);
+    for (start, end) in blocks.take(MARKS) {
         let start = at.max(*start);
         prose_before(raw, at, start, &mut changes);
         changes.push(Change::new(Kind::ThinkBlock, start..*end, ""));
@@ -71,9 +76,6 @@ fn is_wrapper(text: &str) -> bool {
         words.len() <= 3 && words.iter().all(|word| is_name(word.trim_end_matches(':')))
     })
 }
-
-/// Marks behind a document that are told apart; what comes after them is prose.
-const MARKS: usize = 32;
 
 /// What is left out behind the document that ends at `end`.
 pub(crate) fn after(raw: &str, end: usize, fence: Option<&Fence>) -> Vec<Change> {

@@ -23,15 +23,7 @@ impl Fence {
         let mark = *bytes.get(at)?;
         let rest = bytes.get(at..)?;
         let width = rest.iter().take_while(|byte| **byte == mark).count();
-        let line = raw.get(at + width..)?.split('\n').next()?;
-        let language: String = line
-            .trim_start_matches([' ', '{', '.'])
-            .chars()
-            .take_while(|letter| letter.is_alphanumeric() || "+-_#".contains(*letter))
-            .collect();
-        let skipped = line.find(language.as_str()).unwrap_or(0);
         let is_bracket = |at: usize| matches!(bytes.get(at), Some(b'{' | b'['));
-        let named = at + width + skipped + language.len();
         if width < 3 {
             return (mark == b'`' && is_bracket(at + width)).then_some(Self {
                 start: at,
@@ -41,11 +33,20 @@ impl Fence {
                 language: String::new(),
             });
         }
-        let before = raw.get(..at)?.rsplit('\n').next()?;
-        if !before.trim_start_matches(['>', '-', '*', ' ', '\t', '\u{feff}']).is_empty()
-            && line.trim().len() != language.len()
-            && !is_bracket(at + width)
-        {
+        // No line is looked at further than needed: one may hold many fences.
+        let behind = raw.get(at + width..)?;
+        let text = behind.trim_start_matches([' ', '{', '.']);
+        let is_letter = |letter: char| letter.is_alphanumeric() || "+-_#".contains(letter);
+        let rest = text.trim_start_matches(is_letter);
+        let language = text.get(..text.len() - rest.len())?.to_owned();
+        let named = raw.len() - rest.len();
+        let skipped = behind.get(..behind.len() - text.len())?;
+        let is_space = |letter: char| letter.is_whitespace() && letter != '\n';
+        let rest = rest.trim_start_matches(is_space);
+        let is_alone = skipped.trim().is_empty() && (rest.is_empty() || rest.starts_with('\n'));
+        let before = raw.get(..at)?.trim_end_matches(['>', '-', '*', ' ', '\t', '\u{feff}']);
+        let is_first = before.is_empty() || before.ends_with('\n');
+        if !is_first && !is_alone && !is_bracket(at + width) {
             return None;
         }
         let (language, inside) =

@@ -44,15 +44,16 @@ pub(crate) struct Scout<'r> {
     bytes: &'r [u8],
     at: usize,
     fence: Option<Fence>,
-    /// Regions of reasoning, in order.
+    /// Regions of reasoning, in order, and how many of them end before this place.
     thought: Vec<(usize, usize)>,
+    passed: usize,
 }
 
 impl<'r> Scout<'r> {
     pub(crate) fn new(raw: &'r str) -> Self {
         let bytes = raw.as_bytes();
         let at = if raw.starts_with('\u{feff}') { 3 } else { 0 };
-        Self { raw, bytes, at, fence: None, thought: think::blocks(raw) }
+        Self { raw, bytes, at, fence: None, thought: think::blocks(raw), passed: 0 }
     }
 
     pub(crate) fn thought(&self) -> &[(usize, usize)] {
@@ -67,9 +68,8 @@ impl<'r> Scout<'r> {
     /// The next place where a document may begin.
     pub(crate) fn next(&mut self) -> Option<Site> {
         loop {
-            let block = self.thought.iter().find(|(start, end)| (*start..*end).contains(&self.at));
-            if let Some((_, end)) = block {
-                self.at = *end;
+            if let Some(end) = self.end_of_thought() {
+                self.at = end;
                 self.fence = None;
                 continue;
             }
@@ -94,6 +94,15 @@ impl<'r> Scout<'r> {
                 _ => self.at += 1,
             }
         }
+    }
+
+    /// Where the region of reasoning ends that this place is in, if it is in one.
+    fn end_of_thought(&mut self) -> Option<usize> {
+        while self.thought.get(self.passed).is_some_and(|(_, end)| *end <= self.at) {
+            self.passed += 1;
+        }
+        let (start, end) = self.thought.get(self.passed)?;
+        (*start <= self.at).then_some(*end)
     }
 
     fn at_fence(&mut self) {

@@ -9,6 +9,9 @@ use crate::locate::{Fence, Scout, Site, Tier, before, start_of_text};
 use crate::parse::{Doubt, Expect, Parser, Reading, Shape, Stuck, cost, notation};
 use crate::tape::build::{Builder, Reach, Step};
 
+/// Places whose text and tape are made while they are read, with all that stands before them.
+const MAX_DRAFTS: usize = 16;
+
 /// A document and where it was found.
 #[derive(Debug)]
 pub(super) struct Candidate {
@@ -56,10 +59,12 @@ pub(super) fn gather(
     }
     let mut scout = Scout::new(parser.raw);
     let mut found = Found { thought: scout.thought().to_vec(), ..Found::default() };
-    let mut places = 0;
+    let (mut places, mut sites) = (0, 0);
     while let Some(site) = scout.next() {
+        sites += 1;
         let broken = strict.take_if(|builder| builder.root_start() == Some(site.start));
-        let explored = read(mender, parser, (&site, &found.thought), broken);
+        let before = (sites <= MAX_DRAFTS).then(|| before(parser.raw, &site, &found.thought));
+        let explored = read(mender, parser, (site.start, before), broken);
         found.reached = found.reached.max(explored.reached);
         found.too_many |= explored.too_many;
         if let Some(stuck) = explored.stuck
@@ -93,15 +98,13 @@ pub(super) fn gather(
 }
 
 /// Strictly, if the document there is strict; else tolerantly. `strict` is the parse that broke in
-/// this document.
+/// this document. Without what stands `before` it, the readings are all there is.
 fn read(
     mender: &Mender<'_>,
     parser: &Parser<'_>,
-    (site, thought): (&Site, &[(usize, usize)]),
+    (start, before): (usize, Option<Vec<Change>>),
     strict: Option<Builder>,
 ) -> Explored {
-    let start = site.start;
-    let before = before(parser.raw, site, thought);
     match strict {
         Some(builder) => {
             if let Some((reading, draft)) = resumed(parser, builder) {
@@ -111,7 +114,7 @@ fn read(
         None => {
             if let Some((end, builder)) = strict_end(mender, parser, start) {
                 let readings = vec![plain(end)];
-                let draft = Draft::strict(builder, &before);
+                let draft = before.and_then(|before| Draft::strict(builder, &before));
                 return Explored { readings, reached: end, draft, ..Explored::default() };
             }
         }
@@ -120,8 +123,11 @@ fn read(
         let reached = ended.end;
         return Explored { readings: vec![ended], reached, ..Explored::default() };
     }
-    let draft = Draft::new(parser, start, &before);
-    explore(parser, Reading::new(start), draft)
+    let Some(before) = before else {
+        let draft = Draft::apart(parser, start);
+        return Explored { draft: None, ..explore(parser, Reading::new(start), draft) };
+    };
+    explore(parser, Reading::new(start), Draft::new(parser, start, &before))
 }
 
 /// Where the strict document that starts here ends, if there is one and nothing strange behind it.

@@ -82,6 +82,7 @@ impl Parser<'_> {
                 Some(_) => Close::Clean,
                 None => Close::Never,
             },
+            b'`' | b'~' if self.is_fence_line(after, at) => Close::Fair,
             b':' if !frame.is_object() && frames.iter().any(|frame| frame.is_object()) => {
                 Close::Fair
             }
@@ -92,6 +93,13 @@ impl Parser<'_> {
                 _ => self.before_element(at, after),
             },
         }
+    }
+
+    /// Says whether marks of a fence stand at `at`, in a line below `after`.
+    fn is_fence_line(&self, after: usize, at: usize) -> bool {
+        let marks = self.rest(at);
+        (marks.starts_with(b"```") || marks.starts_with(b"~~~"))
+            && self.slice(after, at).contains('\n')
     }
 
     /// In an object, a comma may be lost before a key.

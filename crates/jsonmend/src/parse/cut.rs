@@ -12,6 +12,9 @@ use crate::edit::Kind;
 use crate::lex::number;
 use crate::policy::{AtCut, Status};
 
+/// How far before a document the fence may begin that it stands in.
+const FENCE: usize = 64;
+
 /// Where a cut document ends, and how.
 struct Stump {
     /// What is behind is dropped.
@@ -82,6 +85,31 @@ impl Parser<'_> {
         }
         reading.expect = Expect::Done;
         reading.at = self.bytes.len();
+        out.push(reading);
+    }
+
+    /// Says whether the fence that the document stands in closes at the reading: the same marks
+    /// right before the document, and here at the start of a line.
+    pub(super) fn closes_fence(&self, reading: &Reading) -> bool {
+        let Some(root) = reading.frames.first() else { return false };
+        let Some(mark @ [one, two, three, ..]) = self.rest(reading.at).get(..3) else {
+            return false;
+        };
+        let from = self.raw.floor_char_boundary(root.start.saturating_sub(FENCE));
+        let before = self.slice(from, root.start).as_bytes();
+        one == two
+            && two == three
+            && memchr::memmem::find(before, mark).is_some()
+            && self.slice(0, reading.at).trim_end_matches([' ', '\t']).ends_with('\n')
+    }
+
+    /// The document ends with its fence: what is open lost its closer.
+    pub(super) fn end_at_fence(&self, mut reading: Reading, out: &mut Vec<Reading>) {
+        while !reading.frames.is_empty() {
+            self.lose_closer(&mut reading);
+        }
+        reading.expect = Expect::Done;
+        reading.at = reading.value_end;
         out.push(reading);
     }
 

@@ -22,6 +22,7 @@ impl Parser<'_> {
             b'}' | b']' | b')' => self.closer(reading, byte, out),
             b':' => self.close_before_key(&reading, out),
             b'+' if reading.last == Last::String => self.concat(reading, out),
+            b'`' | b'~' if self.closes_fence(&reading) => self.end_at_fence(reading, out),
             _ => match self.fullwidth(at) {
                 Some((b',', width)) => {
                     reading.change(Kind::Fullwidth, at, at + width, ",");

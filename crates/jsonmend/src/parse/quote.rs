@@ -29,6 +29,8 @@ impl Quote {
         match rest {
             [b'"', ..] => Some((Self::Double, 1)),
             [b'\'', ..] => Some((Self::Single, 1)),
+            // Three are a fence.
+            [b'`', b'`', b'`', ..] => None,
             [b'`', ..] => Some((Self::Back, 1)),
             // U+201C to U+201F, U+2018 to U+201B.
             [0xe2, 0x80, 0x9c..=0x9f, ..] => Some((Self::Smart, 3)),

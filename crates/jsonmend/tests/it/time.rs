@@ -50,6 +50,29 @@ fn families(size: usize) -> Vec<(&'static str, String)> {
         ("lost openers", format!("[{} 1]", fill("a\", b c\", "))),
         ("lost closing quotes", format!("[{} 1]", fill("\"a, \"b\", "))),
         ("closers and commas", format!("{{\"a\": \"x\"{}", fill("], "))),
+        ("ticks in one line", fill("`a` ")),
+        ("fences in one line", fill("``` ")),
+        ("think blocks", fill("<think>x</think>\n")),
+        ("triple single quotes", format!("[{} 1]", fill("'''a', "))),
+    ]
+}
+
+fn numbered(count: usize) -> String {
+    let documents: Vec<String> = (0..count).map(|n| format!("{{\"a\": 1{n:04}}}\n")).collect();
+    documents.concat()
+}
+
+/// Texts of many documents.
+fn crowds(size: usize) -> Vec<(&'static str, String)> {
+    let fill = |part: &str| part.repeat(size / part.len());
+    vec![
+        ("documents", fill("{\"a\": 1}\n")),
+        ("other documents", numbered(size / 13)),
+        ("fenced documents", fill("```json\n{\"a\": 1}\n```\n")),
+        ("open fences", fill("```json\n{\"a\": \n```\n")),
+        ("inline documents", fill("say {\"a\": 1} or ")),
+        ("thoughts and documents", fill("<think>x</think>\n{\"a\": 1}\n")),
+        ("placeholders", fill("use {name} and [x] ")),
     ]
 }
 
@@ -58,8 +81,8 @@ fn wide() -> Policy {
     Policy { limits, ..Policy::lenient() }
 }
 
-fn took(text: &str) -> Duration {
-    let mender = Mender::new(wide());
+fn took(text: &str, policy: Policy) -> Duration {
+    let mender = Mender::new(policy);
     let once = || {
         let start = Instant::now();
         for status in [Status::Unknown, Status::Stopped] {
@@ -72,16 +95,16 @@ fn took(text: &str) -> Duration {
     if first < Duration::from_millis(200) { (0..3).map(|_| once()).min().unwrap() } else { first }
 }
 
-fn grows_linearly(size: usize) {
+fn grows_linearly(texts: fn(usize) -> Vec<(&'static str, String)>, size: usize, policy: Policy) {
     let mut bad = Vec::new();
-    for ((name, one), (_, two)) in families(size).into_iter().zip(families(2 * size)) {
-        let (mut short, mut long) = (took(&one), took(&two));
+    for ((name, one), (_, two)) in texts(size).into_iter().zip(texts(2 * size)) {
+        let (mut short, mut long) = (took(&one, policy), took(&two, policy));
         // A busy machine may double any one time, so what looks bad is tried again.
         for _ in 0..6 {
             if long.as_secs_f64() <= 2.4 * short.as_secs_f64() {
                 break;
             }
-            (short, long) = (took(&one), took(&two).min(long));
+            (short, long) = (took(&one, policy), took(&two, policy).min(long));
         }
         let ratio = long.as_secs_f64() / short.as_secs_f64().max(1e-5);
         println!("{name:<24} {short:>9.2?} {long:>9.2?}  x{ratio:.2}");
@@ -95,13 +118,20 @@ fn grows_linearly(size: usize) {
 #[test]
 #[ignore = "measures time: run it alone, on a quiet machine"]
 fn twice_the_text_takes_no_more_than_about_twice_the_time() {
-    grows_linearly(20_000);
+    grows_linearly(families, 20_000, wide());
 }
 
 #[test]
 #[ignore = "minutes in a debug build; run it in release"]
 fn twice_the_text_takes_twice_the_time_up_to_8_mib() {
-    grows_linearly(4 << 20);
+    grows_linearly(families, 4 << 20, wide());
+}
+
+#[test]
+#[ignore = "measures time: run it in release, on a quiet machine"]
+fn twice_as_many_documents_take_twice_the_time_with_the_limit_raised() {
+    let limits = Limits { candidates: usize::MAX, ..wide().limits };
+    grows_linearly(crowds, 1 << 20, Policy { limits, ..wide() });
 }
 
 #[test]
