@@ -83,9 +83,7 @@ impl Parser<'_> {
                 None => Close::Never,
             },
             b'`' | b'~' if self.is_fence_line(after, at) => Close::Fair,
-            b':' if !frame.is_object() && frames.iter().any(|frame| frame.is_object()) => {
-                Close::Fair
-            }
+            b':' => Close::Fair,
             _ => match self.fullwidth(at) {
                 Some((b',', width)) => self.ends_before_comma(frames, at + width),
                 Some((b'}' | b']', _)) => Close::Clean,

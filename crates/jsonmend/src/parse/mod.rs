@@ -9,6 +9,7 @@ mod ahead;
 mod bare;
 mod close;
 mod cut;
+mod doubtful;
 mod guided;
 mod key;
 mod next;
@@ -53,6 +54,8 @@ pub(crate) mod cost {
     pub(crate) const DOUBLED: u32 = 2;
     /// A key or value that the schema does not have at its place.
     pub(crate) const MISFIT: u32 = 4;
+    /// An opener was lost: nobody can say that none was. Only shown.
+    pub(crate) const LOST_OPENER: u32 = 9;
     /// What follows the root does not look like prose.
     pub(crate) const STRANGE_REST: u32 = 8;
 }
@@ -194,6 +197,13 @@ impl Open {
             doubtful: false,
             escaped: false,
         }
+    }
+}
+
+impl Open {
+    /// Whether some backslashes in it are text, so that others may be, too.
+    pub(crate) const fn has_doubtful_escapes(&self) -> bool {
+        self.bad && self.doubtful
     }
 }
 

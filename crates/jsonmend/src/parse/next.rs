@@ -20,7 +20,10 @@ impl Parser<'_> {
                 out.push(reading);
             }
             b'}' | b']' | b')' => self.closer(reading, byte, out),
-            b':' => self.close_before_key(&reading, out),
+            b':' => {
+                self.close_before_key(&reading, out);
+                open_before_key(&reading, out);
+            }
             b'+' if reading.last == Last::String => self.concat(reading, out),
             b'`' | b'~' if self.closes_fence(&reading) => self.end_at_fence(reading, out),
             _ => match self.fullwidth(at) {
@@ -262,6 +265,26 @@ impl Parser<'_> {
             }
         }
     }
+}
+
+/// `"a": "b": 1`, `["b": 1]`: the value may be the first key of an object that lost its braces. Only shown.
+fn open_before_key(reading: &Reading, out: &mut Vec<Reading>) {
+    if reading.last != Last::String {
+        return;
+    }
+    let start = reading.value_start;
+    let mut opened = reading.clone();
+    if let Some(frame) = opened.frames.last_mut() {
+        frame.items = frame.items.saturating_sub(1);
+    }
+    opened.frames.push(Frame { member: start, ..Frame::new(Shape::Object, start) });
+    opened.change(Kind::MissingOpener, start, start, "{");
+    // What was made of the text so far has the value in it.
+    opened.floor = opened.floor.min(start);
+    opened.cost += cost::LOST_OPENER;
+    opened.doubted(Doubt::Always);
+    opened.expect = Expect::Colon;
+    out.push(opened);
 }
 
 impl Reading {

@@ -316,6 +316,9 @@ impl Parser<'_> {
     /// At a mark that may end the string. Ends it, and takes what plainly follows, if nothing
     /// else is likely; goes past it, if it cannot be the end; else stays.
     fn skim_end(&self, reading: &mut Reading, draft: &mut Draft) -> Went {
+        if reading.string.is_some_and(|open| open.has_doubtful_escapes()) {
+            return false;
+        }
         let after = reading.at + 1;
         if let Some(follow) = self.follow(reading, after) {
             self.take_string(reading, draft);

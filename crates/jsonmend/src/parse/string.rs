@@ -345,6 +345,10 @@ impl Parser<'_> {
 impl Reading {
     /// The string ends at this mark.
     pub(super) fn close_string(mut self, parser: &Parser<'_>, width: usize, out: &mut Vec<Self>) {
+        if let Some(mut literal) = parser.all_backslashes_text(&self) {
+            literal.end_string(parser, width);
+            out.push(literal);
+        }
         self.end_string(parser, width);
         out.push(self);
     }
@@ -402,7 +406,7 @@ impl Reading {
 pub(super) fn settle(reading: &mut Reading, open: Open) {
     // One quote inside that may as well have ended the text.
     let is_early = open.inner % 2 == 1 && open.ends_early;
-    if is_early || (open.bad && open.doubtful) {
+    if is_early || open.has_doubtful_escapes() {
         reading.doubted(Doubt::Always);
     }
     if open.inner % 2 == 1 && !open.inches && open.quote == Quote::Double {
