@@ -201,6 +201,14 @@ fn every_metric_is_in_the_reference() {
 }
 
 #[test]
+fn every_alert_is_in_the_reference() {
+    let rows = rows(&text("docs/reference/alerts.md"));
+    for kind in backstay_decide::alert::Kind::ALL {
+        assert!(rows.contains_key(kind.name()), "alerts.md does not tell of `{}`", kind.name());
+    }
+}
+
+#[test]
 fn every_lint_and_every_change_of_a_schema_is_in_the_reference() {
     let page = text("docs/reference/schema_lint.md");
     let lints = Lint::ALL.into_iter().map(Lint::name);
@@ -375,6 +383,8 @@ fn every_config_on_a_page_passes_check_without_a_warning() {
                 .envs(["OPENAI_API_KEY", "ANTHROPIC_API_KEY"].map(|name| (name, "a key")))
                 .env("APP_KEY", "a key of some length")
                 .env("BACKSTAY_ADMIN_KEY", "another key")
+                .env("ALERT_URL", "https://alerts.example/hook")
+                .env("ALERT_TOKEN", "a third key")
                 .output()
                 .unwrap();
             let told = String::from_utf8_lossy(&output.stdout);

@@ -19,8 +19,10 @@
 //! | may it be asked once more? | [`recover::reask`] |
 //! | what does it cost, and may the key pay it? | [`money`], [`spend`] |
 //! | what can the limits carry? | [`capacity`] |
+//! | what is an operator told of, and how often? | [`alert`], [`shift`] |
 
 pub mod aimd;
+pub mod alert;
 pub mod backoff;
 pub mod breaker;
 pub mod budget;
@@ -35,6 +37,7 @@ pub mod queue;
 pub mod recover;
 pub mod refusal;
 pub mod retry_after;
+pub mod shift;
 pub mod span;
 pub mod spend;
 pub mod tiers;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use backstay::attempt::notify::deliver;
 use backstay::engine::Engine;
 use backstay::fault::CallError;
 use backstay_decide::Local;
@@ -40,6 +41,9 @@ use crate::workers::Workers;
 /// Pause after a failed accept: the process is out of file descriptors, and trying at once again
 /// would only burn the processor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How often models are looked at for their retirement.
+const DAY: Duration = Duration::from_hours(24);
 
 /// A gateway: the engine with its callers and limits.
 #[derive(Debug)]
@@ -136,6 +140,8 @@ impl Gateway {
             workers: workers.map(Arc::new),
         };
         running.tasks.spawn(accept(listener, running.crew()));
+        let engine = running.gateway.engine.clone();
+        running.tasks.spawn(tell_operators(engine, running.stop.clone()));
         Ok(running)
     }
 }
@@ -193,6 +199,20 @@ pub enum Drained {
     Whole,
     /// Some were cut at the end of the drain time.
     Cut,
+}
+
+/// Delivers alerts, and looks once a day for models about to be retired, until the stop. An alert on
+/// its way then is lost; the log has it.
+async fn tell_operators(engine: Engine, stop: CancellationToken) {
+    let mut delivery = std::pin::pin!(deliver(&engine));
+    loop {
+        engine.tell_retirements();
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = &mut delivery => return,
+            () = tokio::time::sleep(DAY) => {}
+        }
+    }
 }
 
 async fn accept(listener: TcpListener, crew: Crew) {

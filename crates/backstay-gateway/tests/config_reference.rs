@@ -52,6 +52,7 @@ fn the_reference_page_is_that_of_the_types() {
             Some(entry) => (format!("[{name}.NAME]"), entry),
             None => (format!("[{name}]"), section),
         };
+        let table = table_of(&schema, resolved(&schema, table));
         let about = text(section);
         write!(page, "\n## `{header}`\n\n{about}\n\n").unwrap();
         rows(&mut page, &schema, resolved(&schema, table));

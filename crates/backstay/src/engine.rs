@@ -10,7 +10,7 @@ use backstay_decide::Moment;
 use crate::attempt::transport::Transport;
 use crate::clock::Clock;
 use crate::policy::{Policy, Route};
-use crate::record::{CallLog, Metrics};
+use crate::record::{Alerts, CallLog, Metrics};
 use crate::recover::Template;
 use crate::route::{self, Health, Snapshot};
 use crate::validate::rules::Rule;
@@ -32,6 +32,7 @@ struct Shared {
     schemas: SchemaCache,
     call_log: CallLog,
     metrics: Metrics,
+    alerts: Alerts,
     seats: Arc<AtomicUsize>,
 }
 
@@ -78,6 +79,7 @@ impl Engine {
                 schemas: SchemaCache::default(),
                 call_log,
                 metrics: Metrics::new(),
+                alerts: Alerts::default(),
                 seats: Arc::default(),
             }),
             transport: Arc::new(Transport::new()),
@@ -131,6 +133,15 @@ impl Engine {
     /// The metrics.
     pub fn metrics(&self) -> &Metrics {
         &self.shared.metrics
+    }
+
+    /// Whether operators are told of anything.
+    pub(crate) fn has_alerts(&self) -> bool {
+        self.shared.plan.load().policy.alerts.is_some()
+    }
+
+    pub(crate) fn alerts(&self) -> &Alerts {
+        &self.shared.alerts
     }
 
     /// How every target stands that was called since the start, in no order.

@@ -3,11 +3,13 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use backstay_decide::alert::Kind;
 use backstay_decide::breaker::{Mode, Order};
 
 use crate::admit::MAX_CALLS;
 use crate::engine::Engine;
 use crate::policy::{Policy, Target};
+use crate::record::Alert;
 use crate::route::view::{Sight, view};
 use crate::route::{TargetHealth, direct};
 
@@ -78,6 +80,48 @@ impl Engine {
     /// Calls under way, and how many there may be.
     pub fn seats_taken(&self) -> (usize, usize) {
         (self.seats().load(Ordering::Relaxed), MAX_CALLS)
+    }
+}
+
+/// How long before its day a model's retirement is told of.
+const RETIRES_SOON: i32 = 30;
+
+impl Engine {
+    /// Tells operators of something, under `[alerts]`; without that `message` is not made. It holds no
+    /// prompt, no reply and no key.
+    pub fn alert(&self, kind: Kind, subject: &str, message: impl FnOnce() -> String) {
+        let Some(policy) = self.plan().policy().alerts.clone() else { return };
+        let wall = self.clock().wall();
+        let alert = Alert {
+            kind: kind.name(),
+            subject: subject.to_owned(),
+            message: message(),
+            at_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX),
+            repeats: 0,
+        };
+        self.alerts().tell((kind, alert), self.now(), &policy, self.metrics());
+    }
+
+    /// The next alert to deliver. Cancelling the wait loses nothing.
+    pub(crate) async fn next_alert(&self) -> Alert {
+        self.alerts().next().await
+    }
+
+    /// Tells of every target whose model is retired or will be within thirty days.
+    pub fn tell_retirements(&self) {
+        let plan = self.plan();
+        let today = self.clock().today();
+        for target in plan.policy().targets.values() {
+            let Some(day) = target.retires else { continue };
+            let left = today.until(day).map_or(i32::MAX, |span| span.get_days());
+            if left > RETIRES_SOON {
+                continue;
+            }
+            self.alert(Kind::ModelRetires, &target.id, || match left {
+                0.. => format!("the model retires on {day}, in {left} days"),
+                _ => format!("the model was to be retired on {day}"),
+            });
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::alert_words::AlertsTable;
 use super::breaker_words::BreakerTable;
 use super::limit_words::{PlacesTable, RatesTable};
 use super::mend_words::{AlignTable, FieldTable, MendTable, ReportWord};
@@ -31,6 +32,9 @@ pub(super) struct File {
     pub(super) models: BTreeMap<String, ModelTable>,
     /// When targets rest, and how they come back: [the breaker](../breaker.md).
     pub(super) breaker: BreakerTable,
+    /// What operators are told of by itself, in the log and by a webhook: [alerts](alerts.md). Without
+    /// this table: nothing but the log's own lines.
+    pub(super) alerts: Option<AlertsTable>,
     /// What callers ask for as `model`, by name. A `*` in a (quoted) name stands for any run of
     /// characters; exact names are tried first, then the longest pattern.
     pub(super) routes: BTreeMap<String, RouteTable>,

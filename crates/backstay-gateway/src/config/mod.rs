@@ -7,6 +7,7 @@
 //! Nothing outside the file is read but what [`Outside`] gives, the schemas the file names, and
 //! the file itself.
 
+mod alert_words;
 mod breaker_words;
 mod build;
 mod environment;

@@ -14,8 +14,8 @@ use tokio::task::JoinSet;
 /// Long enough for a piece to arrive by itself.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The last request of all connections.
-type Heard = Arc<Mutex<String>>;
+/// The requests of all connections.
+type Heard = Arc<Mutex<Vec<String>>>;
 
 /// Runs until it is dropped.
 #[derive(Debug)]
@@ -55,7 +55,17 @@ impl Fixed {
 
     /// The last request, head and body.
     pub(crate) async fn last_request(&self) -> String {
+        self.heard.lock().await.last().cloned().unwrap_or_default()
+    }
+
+    /// Every request so far.
+    pub(crate) async fn requests(&self) -> Vec<String> {
         self.heard.lock().await.clone()
+    }
+
+    /// Where it is.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/hook?to=on-call", self.address)
     }
 
     /// Its table in a config.
@@ -92,7 +102,7 @@ async fn accept(
             // Requests here are small: each comes in one piece.
             while let Ok(size @ 1..) = socket.read(&mut buffer).await {
                 assert!(size < buffer.len(), "a request of many pieces");
-                *heard.lock().await = String::from_utf8_lossy(&buffer[..size]).into_owned();
+                heard.lock().await.push(String::from_utf8_lossy(&buffer[..size]).into_owned());
                 for (index, piece) in pieces.iter().enumerate() {
                     if index > 0 {
                         tokio::time::sleep(PAUSE).await;

@@ -8,6 +8,7 @@
 )]
 
 mod admin;
+mod alerts;
 mod bad_input;
 mod breaker;
 mod calls;

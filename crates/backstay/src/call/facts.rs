@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use backstay_decide::alert::Kind;
 use backstay_decide::breaker::KeyRest;
 use backstay_decide::fault::Fault;
 use backstay_decide::pacing;
 use backstay_decide::recover::{self, Cap, Facts, Fallback, Next, OnRefusal, OnSemantic, Schema};
+use backstay_decide::time::Secs;
 use backstay_decide::{Backoff, Moment};
 use backstay_wire::Usage;
 use backstay_wire::chat::Choice;
@@ -17,7 +19,7 @@ use crate::attempt::{Failure, Got, Over, Seen, Whole};
 use crate::clock::ThreadDice;
 use crate::contract::CapOwner;
 use crate::fault::CallError;
-use crate::policy::RefusalPolicy;
+use crate::policy::{Pinning, RefusalPolicy};
 use crate::record::Outcome;
 use crate::route::{self, Armed, Brought, Ending};
 use crate::validate::{self, Asked, Checked, Layer, Unfit};
@@ -211,7 +213,17 @@ impl Call {
             (Fault::Overloaded, Some(delay)) => armed.held.rest_until(until(delay)),
             (Fault::RateLimited, Some(delay)) => rest_key(until(delay), KeyRest::Throttled),
             (Fault::QuotaExhausted, delay) => {
-                rest_key(until(delay.unwrap_or(QUOTA_REST)), KeyRest::Quota);
+                let rest = delay.unwrap_or(QUOTA_REST);
+                rest_key(until(rest), KeyRest::Quota);
+                let subject = format!("{} key {}", armed.target.id, armed.held.key());
+                self.engine.alert(Kind::QuotaExhausted, &subject, || {
+                    format!("its quota or credit is spent; it rests for {}", Secs(rest))
+                });
+            }
+            (Fault::NotFound, _) if armed.target.pinning == Pinning::Pinned => {
+                self.engine.alert(Kind::ModelGone, &armed.target.id, || {
+                    "the provider says that there is no such model, and its name is pinned".into()
+                });
             }
             // An only key is tried again: the fault may be in what it was used for.
             (Fault::Auth, _) if armed.target.keys() > 1 => {

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use backstay_decide::alert::Kind;
 use backstay_decide::breaker::{Transition, Turn};
 use backstay_decide::fault::Fault;
 use backstay_decide::pacing::Slowed;
 use backstay_decide::recover::{Decision, Next};
+use backstay_decide::shift::Judged;
 use backstay_wire::Reply;
 use backstay_wire::amend::Objection;
 
@@ -224,6 +226,10 @@ impl Call {
     pub(super) fn unknown_finish(&self, target: &str, note: &str) {
         tracing::error!(target_id = target, note, "a reply ended in a way not known here");
         self.engine.metrics().unknown(target, 1);
+        let call = &self.contract.call_id;
+        self.engine.alert(Kind::UnknownFinish, target, || {
+            format!("{note}; it was handed on to nobody; see `backstay explain {call}`")
+        });
     }
 
     /// What the checks said of a reply.
@@ -235,8 +241,26 @@ impl Call {
             self.unknown_finish(target, &unfit.errors.join("; "));
         }
         self.engine.metrics().judged(&self.contract.route.name, target, status);
+        self.watch_shift(target, unfit);
         let errors = unfit.map(logged).unwrap_or_default();
         self.tell(Step::Judged { verdict: status.into(), errors });
+    }
+
+    /// Counts a reply that had to have a shape, and tells when more of them break it than used to.
+    fn watch_shift(&self, target: &str, unfit: Option<&Unfit>) {
+        let judged = match unfit.map(|unfit| unfit.fault) {
+            None => Judged::Good,
+            Some(Fault::NotJson | Fault::SchemaError) => Judged::Bad,
+            // Of these the shape was not looked at.
+            Some(_) => return,
+        };
+        if !self.contract.wants_json() || !self.engine.has_alerts() {
+            return;
+        }
+        let subject = format!("{} at {target}", self.contract.route.name);
+        if let Some(words) = self.engine.alerts().judged(&subject, judged) {
+            self.engine.alert(Kind::SchemaShift, &subject, || words);
+        }
     }
 
     pub(super) fn decided(&mut self, decision: &Decision) {
@@ -279,6 +303,17 @@ impl Call {
             }
             let shut = stop.health.shut(plane, now);
             self.engine.metrics().breaker(target, turn, shut);
+            let kind = match turn.change {
+                Transition::Opened { .. } => Some(Kind::BreakerOpened),
+                Transition::Closed { .. } => Some(Kind::BreakerClosed),
+                Transition::Reopened { .. }
+                | Transition::HalfOpened { .. }
+                | Transition::Restored { .. } => None,
+            };
+            if let Some(kind) = kind {
+                let subject = format!("{target} {}", turn.plane);
+                self.engine.alert(kind, &subject, || turn.change.to_string());
+            }
             steps.push(Step::Turned { target: target.to_owned(), change: turn.to_string() });
         }
         for step in steps {

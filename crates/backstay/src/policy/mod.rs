@@ -2,6 +2,7 @@
 //!
 //! A [`Policy`] is immutable; a reload makes a new one. A call reads it once and keeps that copy.
 
+mod alerts;
 mod limits;
 mod mending;
 mod provider;
@@ -11,6 +12,7 @@ mod secret;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use alerts::{AlertPolicy, Webhook};
 pub use limits::Limits;
 pub use mending::{
     Align, Coercion, Encoded, Enums, Extra, Field, FieldPath, Mending, Missing, OnFail, Partial,
@@ -34,6 +36,8 @@ pub struct Policy {
     pub targets: BTreeMap<String, Arc<Target>>,
     /// Routes in the order they are tried: exact names first, then globs, longest pattern first.
     pub routes: Vec<Arc<Route>>,
+    /// How operators are told of what needs them. `None`: by the log's own lines only.
+    pub alerts: Option<Arc<AlertPolicy>>,
 }
 
 impl Policy {

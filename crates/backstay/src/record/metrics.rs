@@ -51,6 +51,7 @@ pub struct Metrics {
     filled: Family<RateLabels, Gauge<f64, AtomicU64>>,
     slowed: Family<RateLabels, Counter>,
     waited: Family<WaitLabels, Counter<f64, AtomicU64>>,
+    alerts: Family<AlertLabels, Counter>,
     dropped: Gauge,
 }
 
@@ -109,6 +110,12 @@ struct StateLabels {
     target: String,
     plane: &'static str,
     state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AlertLabels {
+    kind: &'static str,
+    fate: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -196,6 +203,7 @@ impl Metrics {
             filled: Family::default(),
             slowed: Family::default(),
             waited: Family::default(),
+            alerts: Family::default(),
             dropped: Gauge::default(),
         };
         metrics.register();
@@ -260,6 +268,7 @@ impl Metrics {
             self.state_seconds.clone(),
         );
         registry.register("target_mode", "The mode of a target's breakers", self.modes.clone());
+        registry.register("alerts", "Alerts, by what became of them", self.alerts.clone());
         registry.register("orders", "Modes ordered by an operator", self.orders.clone());
         registry.register(
             "pace_filled",
@@ -356,6 +365,11 @@ impl Metrics {
     /// An operator ordered a mode for a target; `normal`: the config's again.
     pub fn ordered(&self, target: &str, mode: &'static str) {
         self.orders.get_or_create(&ModeLabels { target: label(target), mode }).inc();
+    }
+
+    /// What became of an alert: `told`, `kept_back`, `delivered` or `dropped`.
+    pub fn alerted(&self, kind: &'static str, fate: &'static str) {
+        self.alerts.get_or_create(&AlertLabels { kind, fate }).inc();
     }
 
     /// How the breakers of targets stand now, in place of what was said before.

@@ -3,6 +3,7 @@
 //! Each section has a file. A part that is wrong is left out and the rest goes on, so that one run
 //! tells all that is wrong; settings are handed out only when nothing was.
 
+mod alerts;
 mod breaker;
 mod limits;
 mod lint;
@@ -63,6 +64,7 @@ impl<'a> Loading<'a> {
         let providers = self.providers(file);
         let targets = self.targets(file, &providers);
         let built = self.routes(file, &targets);
+        let alerts = file.alerts.as_ref().map(|table| Arc::new(self.alerts(table)));
         if self.problems.iter().all(|problem| problem.severity == Severity::Warning) {
             self.lint_unused(file);
             self.lint_pairs(file);
@@ -75,7 +77,7 @@ impl<'a> Loading<'a> {
         let told = self.tree.told(self.problems);
         match server {
             Some(server) if !wrong => {
-                let policy = Policy { providers, targets, routes: built };
+                let policy = Policy { providers, targets, routes: built, alerts };
                 Ok(Settings { server, keys, admin_key, policy, schema_files, warnings: told })
             }
             _ => Err(told),

@@ -1,5 +1,6 @@
 //! `[providers.NAME]`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use backstay::policy::{CapField, CredentialSource, Provider};
@@ -31,6 +32,21 @@ const OWN_HEADERS: [&str; 7] = [
 /// Headers that carry a secret.
 const SECRET_HEADERS: [&str; 4] = ["authorization", "x-api-key", "api-key", "proxy-authorization"];
 
+/// The address that `text` is, or what is wrong with it.
+pub(super) fn address(text: &str) -> Result<Uri, &'static str> {
+    match text.parse::<Uri>() {
+        Err(_) => Err("is not a URL"),
+        Ok(uri) if !matches!(uri.scheme_str(), Some("http" | "https")) => {
+            Err("does not begin with http:// or https://")
+        }
+        Ok(uri) if uri.host().is_none_or(str::is_empty) => Err("has no host"),
+        Ok(uri) if uri.authority().is_some_and(|a| a.as_str().contains('@')) => {
+            Err("has a user or a password in it")
+        }
+        Ok(uri) => Ok(uri),
+    }
+}
+
 impl Loading<'_> {
     /// One provider. `None`: something is wrong, and noted.
     pub(super) fn provider(&mut self, name: &str, table: &ProviderTable) -> Option<Provider> {
@@ -45,7 +61,7 @@ impl Loading<'_> {
         }
         let base_url = self.base_url(name, table);
         let credentials = self.credentials(name, table);
-        let headers = self.headers(name, table);
+        let headers = self.headers(&["providers", name, "headers"], &table.headers);
         let connect = table.connect.map_or(CONNECT, |length| length.0);
         self.timer(&["providers", name, "connect"], connect);
         let (dialect, base_url) = (dialect?, base_url?);
@@ -77,17 +93,10 @@ impl Loading<'_> {
         if matches!(table.dialect, Some(DialectWord::Anthropic)) {
             trimmed = trimmed.strip_suffix("/v1").unwrap_or(trimmed);
         }
-        let wrong = match trimmed.parse::<Uri>() {
-            Err(_) => "is not a URL",
-            Ok(uri) if !matches!(uri.scheme_str(), Some("http" | "https")) => {
-                "does not begin with http:// or https://"
-            }
-            Ok(uri) if uri.host().is_none_or(str::is_empty) => "has no host",
-            Ok(uri) if uri.authority().is_some_and(|a| a.as_str().contains('@')) => {
-                "has a user or a password in it"
-            }
+        let wrong = match address(trimmed) {
             Ok(uri) if uri.query().is_some() || text.contains('#') => "has a query or a fragment",
             Ok(uri) => return Some(uri),
+            Err(wrong) => wrong,
         };
         let help = "such as \"https://api.openai.com/v1\"; keys go into `api_keys`";
         self.wrong(&path, "bad-url", format!("`base_url` {wrong}"), help);
@@ -122,10 +131,15 @@ impl Loading<'_> {
         (secrets.len() == table.api_keys.len()).then_some(CredentialSource::Own(secrets))
     }
 
-    fn headers(&mut self, name: &str, table: &ProviderTable) -> Vec<(HeaderName, HeaderValue)> {
+    /// The headers of the table at `path`.
+    pub(super) fn headers(
+        &mut self,
+        path: &[&str],
+        table: &BTreeMap<String, KeyText>,
+    ) -> Vec<(HeaderName, HeaderValue)> {
         let mut headers = Vec::new();
-        for (key, written) in &table.headers {
-            let path = ["providers", name, "headers", key];
+        for (key, written) in table {
+            let path = [path, &[key.as_str()]].concat();
             let lower = key.to_ascii_lowercase();
             let Ok(header) = lower.parse::<HeaderName>() else {
                 self.wrong(&path, "bad-header", format!("`{key}` is not the name of a header"), "");
