@@ -171,7 +171,7 @@ pub(crate) fn spliced_into(
 
 /// Changes that are few enough to be summed up for the room they need. One of many documents in a
 /// long text has few, and takes most of it away.
-const FEW: usize = 64;
+const FEW: usize = 256;
 
 fn room_for(part: &Range<usize>, changes: &[Change]) -> usize {
     if changes.len() > FEW {
