@@ -19,6 +19,8 @@ pub enum Local {
     UnknownRoute,
     /// The caller's key is missing or unknown.
     Unauthorized,
+    /// The caller's key does not allow it.
+    Forbidden,
     /// The request body is over the limit.
     BodyTooLarge,
     /// The request is not one this API understands.
@@ -33,13 +35,14 @@ pub enum Local {
 
 impl Local {
     /// All of them, in order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::DeadlineExceeded,
         Self::AttemptsExhausted,
         Self::NoTarget,
         Self::OverBudget,
         Self::UnknownRoute,
         Self::Unauthorized,
+        Self::Forbidden,
         Self::BodyTooLarge,
         Self::InvalidRequest,
         Self::Busy,
@@ -56,6 +59,7 @@ impl Local {
             Self::OverBudget => "context_budget_exceeded",
             Self::UnknownRoute => "unknown_route",
             Self::Unauthorized => "unauthorized",
+            Self::Forbidden => "forbidden",
             Self::BodyTooLarge => "body_too_large",
             Self::InvalidRequest => "invalid_request",
             Self::Busy => "gateway_busy",
@@ -70,6 +74,7 @@ impl Local {
             Self::OverBudget
             | Self::UnknownRoute
             | Self::Unauthorized
+            | Self::Forbidden
             | Self::BodyTooLarge
             | Self::InvalidRequest => Side::Caller,
             Self::DeadlineExceeded

@@ -28,7 +28,12 @@ impl Callers {
     /// Those with the given keys. Empty: everybody is let in, without a name.
     pub fn new(keys: &[CallerKey]) -> Self {
         let known = keys.iter().map(|key| {
-            let caller = Caller { name: key.name.clone(), tenant: key.tenant.clone() };
+            let caller = Caller {
+                name: key.name.clone(),
+                tenant: key.tenant.clone(),
+                class: key.class.clone(),
+                classes: key.classes.clone(),
+            };
             (digest(key.token.expose()), Arc::new(caller))
         });
         Self { known: known.collect(), admin: None }
@@ -113,18 +118,14 @@ mod tests {
     use crate::config::CallerKey;
 
     fn callers() -> Callers {
-        Callers::new(&[
-            CallerKey {
-                name: "app".into(),
-                token: Secret::new("s3cret".into()),
-                tenant: "t".into(),
-            },
-            CallerKey {
-                name: "job".into(),
-                token: Secret::new("other".into()),
-                tenant: String::new(),
-            },
-        ])
+        let key = |name: &str, token: &str, tenant: &str| CallerKey {
+            name: name.into(),
+            token: Secret::new(token.into()),
+            tenant: tenant.into(),
+            class: None,
+            classes: Vec::new(),
+        };
+        Callers::new(&[key("app", "s3cret", "t"), key("job", "other", "")])
     }
 
     fn with(name: &'static str, value: &str) -> HeaderMap {

@@ -90,6 +90,7 @@ fn local_status(local: Local) -> u16 {
         Local::OverBudget | Local::InvalidRequest => 400,
         Local::UnknownRoute => 404,
         Local::Unauthorized => 401,
+        Local::Forbidden => 403,
         Local::BodyTooLarge => 413,
         Local::Internal => 500,
     }

@@ -17,7 +17,7 @@ use config_world::outside;
 
 /// Every code a problem can have, but for those of files that cannot be read (`unreadable`,
 /// `not-utf8`, `no-config`) and of too many (`more`), which have tests of their own.
-const CODES: [&str; 50] = [
+const CODES: [&str; 52] = [
     "alias",
     "bad-address",
     "bad-field",
@@ -49,6 +49,7 @@ const CODES: [&str; 50] = [
     "missing-key",
     "no-price",
     "no-provider",
+    "not-allowed",
     "open-gateway",
     "out-of-range",
     "retired",
@@ -59,6 +60,7 @@ const CODES: [&str; 50] = [
     "same-token",
     "syntax",
     "unchecked-stream",
+    "unknown-class",
     "unknown-key",
     "unknown-model",
     "unknown-provider",

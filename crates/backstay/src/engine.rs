@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use arc_swap::ArcSwap;
 use backstay_decide::Moment;
 
+use crate::admit::Seats;
+use crate::admit::line::Line;
 use crate::attempt::transport::Transport;
 use crate::clock::Clock;
-use crate::policy::{Policy, Route};
+use crate::policy::{Policy, Queueing, Route};
 use crate::record::{Alerts, CallLog, Metrics};
 use crate::recover::Template;
 use crate::route::{self, Health, Snapshot};
@@ -33,7 +34,7 @@ struct Shared {
     call_log: CallLog,
     metrics: Metrics,
     alerts: Alerts,
-    seats: Arc<AtomicUsize>,
+    line: ArcSwap<Line<Seats>>,
 }
 
 /// A policy with its schemas and rules compiled.
@@ -71,16 +72,18 @@ impl Engine {
     /// A schema or a rule of the policy does not compile.
     pub fn new(policy: Policy, call_log: CallLog) -> Result<Self, PolicyFault> {
         let plan = Plan::compile(policy)?;
+        let clock = Clock::start();
+        let line = line(&plan.policy.queue, clock);
         Ok(Self {
             shared: Arc::new(Shared {
                 plan: ArcSwap::from_pointee(plan),
-                clock: Clock::start(),
+                clock,
                 health: Health::default(),
                 schemas: SchemaCache::default(),
                 call_log,
                 metrics: Metrics::new(),
                 alerts: Alerts::default(),
-                seats: Arc::default(),
+                line: ArcSwap::from_pointee(line),
             }),
             transport: Arc::new(Transport::new()),
         })
@@ -96,12 +99,20 @@ impl Engine {
     }
 
     /// Puts another policy in force. Calls under way keep theirs; the health of targets is kept by
-    /// their names.
+    /// their names. Where the classes of the queue are others, a new queue begins beside the old one,
+    /// with as many seats of its own, until that one is empty.
     ///
     /// # Errors
     /// A schema or a rule does not compile; the old policy stays.
     pub fn reload(&self, policy: Policy) -> Result<(), PolicyFault> {
-        self.shared.plan.store(Arc::new(Plan::compile(policy)?));
+        let plan = Plan::compile(policy)?;
+        let queue = &plan.policy.queue;
+        let old = self.line();
+        old.gate().set(queue.seats);
+        if old.reload(queue.rules.clone()).is_err() {
+            self.shared.line.store(Arc::new(line(queue, self.shared.clock)));
+        }
+        self.shared.plan.store(Arc::new(plan));
         Ok(())
     }
 
@@ -144,22 +155,24 @@ impl Engine {
         &self.shared.alerts
     }
 
+    /// The line for the seats.
+    pub fn line(&self) -> arc_swap::Guard<Arc<Line<Seats>>> {
+        self.shared.line.load()
+    }
+
     /// How every target stands that was called since the start, in no order.
     pub fn standings(&self) -> Vec<Snapshot> {
         self.shared.health.snapshots(self.now())
     }
 
-    /// All metrics as text, with how the targets stand now.
+    /// All metrics as text, with how the targets and the queue stand now.
     pub fn metrics_text(&self) -> String {
         for standing in self.standings() {
             self.shared.metrics.stands(&standing);
         }
         self.shared.metrics.breakers_stand(&self.targets());
+        self.shared.metrics.queue(&self.line().report());
         self.shared.metrics.text(self.shared.call_log.dropped())
-    }
-
-    pub(crate) fn seats(&self) -> Arc<AtomicUsize> {
-        Arc::clone(&self.shared.seats)
     }
 
     pub(crate) fn health(&self) -> &Health {
@@ -178,6 +191,10 @@ impl Engine {
         let id = uuid::Builder::from_unix_timestamp_millis(wall, &random).into_uuid();
         id.to_string()
     }
+}
+
+fn line(queue: &Queueing, clock: Clock) -> Line<Seats> {
+    Line::new(queue.rules.clone(), Seats::new(queue.seats), clock)
 }
 
 impl Plan {

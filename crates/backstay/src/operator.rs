@@ -1,12 +1,10 @@
 //! What an operator sees of a running engine, and what he may order.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use backstay_decide::alert::Kind;
 use backstay_decide::breaker::{Mode, Order};
 
-use crate::admit::MAX_CALLS;
 use crate::engine::Engine;
 use crate::policy::{Policy, Target};
 use crate::record::Alert;
@@ -75,11 +73,6 @@ impl Engine {
         tracing::warn!(target_id = target, mode = word, seconds, "an operator ordered a mode");
         self.metrics().ordered(target, word);
         Ok(())
-    }
-
-    /// Calls under way, and how many there may be.
-    pub fn seats_taken(&self) -> (usize, usize) {
-        (self.seats().load(Ordering::Relaxed), MAX_CALLS)
     }
 }
 

@@ -162,7 +162,7 @@ async fn a_callers_key_never_goes_to_a_provider_of_another_dialect() {
 
 #[tokio::test]
 async fn a_key_of_the_gateway_never_goes_upstream() {
-    let caller = Caller { name: "app".into(), tenant: String::new() };
+    let caller = Caller { name: "app".into(), ..Caller::default() };
     let request = sent_on(Dialect::OpenaiChat, Some(Arc::new(caller))).await;
     assert!(!request.contains("callers-"), "{request}");
 }

@@ -9,6 +9,7 @@ use backstay::operator::MAX_ORDER;
 use backstay::route::Snapshot;
 use backstay_decide::Local;
 use backstay_decide::breaker::Mode;
+use backstay_decide::queue::Standing;
 use backstay_wire::Dialect;
 use http::{Method, Request, Response};
 use hyper::body::Incoming;
@@ -109,10 +110,20 @@ fn limits_of(standing: &Snapshot) -> Value {
         "bytes_in_flight": standing.bytes, "usual_first_token_ms": usual})
 }
 
-/// The seats of all calls.
+/// The seats of all calls, and who waits for one.
 fn queue(gateway: &Gateway) -> Value {
-    let (taken, seats) = gateway.engine().seats_taken();
-    json!({"at_ms": at_ms(gateway), "calls_in_flight": taken, "seats": seats})
+    let line = gateway.engine().line();
+    let (report, seats) = (line.report(), line.gate().count());
+    let classes: Vec<Value> = report.classes.iter().map(class).collect();
+    json!({"at_ms": at_ms(gateway), "calls_in_flight": report.running, "seats": seats,
+        "waiting": report.count[0], "may_wait": report.count[1],
+        "bytes_waiting": report.bytes[0], "bytes_may_wait": report.bytes[1],
+        "cost_leaving_a_second": report.drain, "classes": classes})
+}
+
+fn class(class: &Standing) -> Value {
+    json!({"class": *class.name, "waiting": class.count, "bytes": class.bytes, "cost": class.cost,
+        "calls_in_flight": class.running, "oldest_ms": class.oldest.as_secs_f64() * 1_000.0})
 }
 
 /// Puts a mode on the target `id`, and tells how it stands now.

@@ -13,6 +13,7 @@ use super::alert_words::AlertsTable;
 use super::breaker_words::BreakerTable;
 use super::limit_words::{PlacesTable, RatesTable};
 use super::mend_words::{AlignTable, FieldTable, MendTable, ReportWord};
+use super::queue_words::QueueTable;
 use super::words::{
     AuthWord, CapWord, Day, DialectWord, KeyText, Length, RefusalWord, RuntimeWord, SemanticWord,
     StreamWord, StructuredWord, SubsetWord, TemplateText, Tier, UpstreamWord,
@@ -26,6 +27,8 @@ pub(super) struct File {
     pub(super) server: ServerTable,
     /// Callers, by name. None are needed while the gateway listens on loopback only.
     pub(super) keys: BTreeMap<String, KeyTable>,
+    /// How many calls run at once, and who waits in which order: [the queue](limits.md#queue).
+    pub(super) queue: QueueTable,
     /// Model APIs, by name.
     pub(super) providers: BTreeMap<String, ProviderTable>,
     /// Targets, by name: each is one model at one provider.
@@ -105,6 +108,11 @@ pub(super) struct KeyTable {
     pub(super) token: Option<KeyText>,
     /// Whose calls these are, in the log and the metrics. Default: the key's name.
     pub(super) tenant: Option<String>,
+    /// The class of its calls that name none in `x-backstay-priority`: a name of
+    /// `[queue.classes.NAME]`. Default: the first of `classes`, else the highest there is.
+    pub(super) priority: Option<String>,
+    /// The classes its calls may name. Default: all.
+    pub(super) classes: Vec<String>,
 }
 
 /// A model API somebody operates.

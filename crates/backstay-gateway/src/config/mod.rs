@@ -16,6 +16,7 @@ mod limit_words;
 mod mend_words;
 mod nearest;
 mod problem;
+mod queue_words;
 mod schema;
 mod tree;
 mod wording;
@@ -112,6 +113,10 @@ pub struct CallerKey {
     pub token: Secret,
     /// Whose calls these are, in the log and the metrics.
     pub tenant: String,
+    /// The class of its calls where they name none. `None`: the first.
+    pub class: Option<String>,
+    /// The classes it may name. Empty: all.
+    pub classes: Vec<String>,
 }
 
 /// What a config needs to know that is not in it.

@@ -25,6 +25,7 @@ mod mending;
 mod metered;
 mod pairs;
 mod patience;
+mod queue;
 mod rates;
 mod reask;
 mod reported;

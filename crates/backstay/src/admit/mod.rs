@@ -1,53 +1,91 @@
-//! Decides whether a call may start now.
+//! Decides whether a call may start now, waits, or has to leave.
 //!
-//! A seat is global: nothing that belongs to one target is held while a call waits. Today a seat
-//! is a count of calls with an upper bound; queues and priorities come with their issue
-//! (docs/gaps.md).
+//! A seat is global: nothing that belongs to one target is held while a call waits for it. Who waits
+//! in which order is `backstay_decide::queue`; the [`line`] wakes them.
 
 pub mod line;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use backstay_decide::Local;
+use backstay_decide::Moment;
+use backstay_decide::queue::{Ask, Next};
 
 use crate::contract::Contract;
 use crate::engine::Engine;
-use crate::fault::CallError;
+use line::{Entry, Gate, Going, Refused, Shut};
 
-/// Calls that may be under way at once. Each may hold a body of 32 MiB at most; typical ones hold
-/// some kilobytes.
-pub const MAX_CALLS: usize = 20_000;
+/// Tokens that a call is taken to write when nobody says how many it may.
+const USUAL_OUTPUT: u64 = 1_000;
+
+/// Bytes of a request taken for one token.
+const BYTES_A_TOKEN: u64 = 4;
 
 /// A place among the calls under way; given back when dropped.
-#[derive(Debug)]
-pub struct Seat {
-    taken: Arc<AtomicUsize>,
-}
+pub type Seat = Going<Seats>;
 
-impl Drop for Seat {
-    fn drop(&mut self) {
-        self.taken.fetch_sub(1, Ordering::AcqRel);
+/// The seats of one engine.
+#[derive(Debug)]
+pub struct Seats(AtomicU32);
+
+impl Seats {
+    /// So many; 0: none.
+    pub const fn new(seats: u32) -> Self {
+        Self(AtomicU32::new(seats))
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Sets how many there are.
+    pub fn set(&self, seats: u32) {
+        self.0.store(seats, Ordering::Relaxed);
     }
 }
 
-/// Takes a seat for the call.
+impl Gate for Seats {
+    type Pass = ();
+
+    fn free(&self, running: u32) -> u32 {
+        self.count().saturating_sub(running)
+    }
+
+    fn pass(&self, _next: &Next, _now: Moment) -> Result<(), Shut> {
+        Ok(())
+    }
+}
+
+/// Why a call gets no seat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unseated {
+    /// Its deadline passed before all of the request had arrived.
+    Late,
+    /// It may not wait.
+    Refused(Refused),
+}
+
+/// Takes a seat for the call, or a place in the line for one.
 ///
 /// # Errors
-/// [`Local::Busy`] when all are taken, [`Local::DeadlineExceeded`] when the call is late already:
-/// its body took longer than its deadline.
-pub fn enter(engine: &Engine, contract: &Contract) -> Result<Seat, CallError> {
-    if engine.now() >= contract.models_until() {
-        let total = contract.deadline.total;
-        let note = format!("the deadline of {total:?} passed before the request had arrived");
-        return Err(CallError::local(Local::DeadlineExceeded, note));
+/// It is late already, would come too late, or there is no room.
+pub(crate) fn enter(engine: &Engine, contract: &Contract) -> Result<Entry<Seats>, Unseated> {
+    let now = engine.now();
+    let ask = ask(contract);
+    if now >= ask.deadline {
+        return Err(Unseated::Late);
     }
-    let taken = engine.seats();
-    if taken.fetch_add(1, Ordering::AcqRel) >= MAX_CALLS {
-        taken.fetch_sub(1, Ordering::AcqRel);
-        let note = format!("{MAX_CALLS} calls are under way; try again in a second");
-        return Err(CallError::local(Local::Busy, note)
-            .again_after(Some(std::time::Duration::from_secs(1))));
+    engine.line().enter(&ask, now).map_err(Unseated::Refused)
+}
+
+fn ask(contract: &Contract) -> Ask {
+    let bytes = contract.ask.body.len() as u64;
+    let output = contract.cap.tokens.unwrap_or(USUAL_OUTPUT);
+    Ask {
+        class: contract.class,
+        cost: (bytes / BYTES_A_TOKEN).saturating_add(output),
+        bytes,
+        deadline: contract.models_until(),
+        needs: contract.min_attempt(),
     }
-    Ok(Seat { taken })
 }

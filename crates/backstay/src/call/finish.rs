@@ -208,6 +208,7 @@ impl Call {
             return;
         }
         let took = self.engine.now().since(self.contract.ask.arrived);
+        self.charge_seat();
         let contract = &self.contract;
         self.engine.metrics().ended(&contract.route.name, outcome, code, took);
         let told = (!code.is_empty()).then_some(code.into());
@@ -268,7 +269,12 @@ impl Drop for Call {
         if let Some(Step::Sent { target, .. }) = last.filter(|_| !self.closed) {
             self.engine.metrics().attempted(target, Outcome::Abandoned.word());
         }
-        self.close(Outcome::Abandoned, "", "the caller left before the end");
+        let left = if self.gave_up() {
+            "the caller left while it waited for a seat"
+        } else {
+            "the caller left before the end"
+        };
+        self.close(Outcome::Abandoned, "", left);
     }
 }
 

@@ -9,6 +9,7 @@ mod places;
 mod refuse;
 mod report;
 mod retell;
+mod seat;
 mod story;
 mod streaming;
 mod summed;
@@ -29,7 +30,7 @@ use backstay_wire::chat::{Choice, Part, Turn};
 use bytes::Bytes;
 use http::HeaderMap;
 
-use crate::admit::{self, Seat};
+use crate::admit::Seat;
 use crate::attempt::stream::Live;
 use crate::attempt::{self, Failure, Whole};
 use crate::contract::{self, Ask, Contract};
@@ -41,6 +42,7 @@ use crate::route::{self, Held, Step, Stop};
 use crate::validate::{self, Asked, Checks, Edit};
 use again::Reasks;
 use amended::{Amended, Best};
+use seat::Queued;
 pub(crate) use typed::Reader;
 pub use typed::{Typed, TypedError, answer_as};
 
@@ -102,9 +104,8 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
 /// # Errors
 /// As [`answer`].
 pub async fn serve(engine: &Engine, contract: Contract) -> Result<Answer, CallError> {
-    let seat = admit::enter(engine, &contract)
-        .map_err(|error| refuse::Door::of(&contract.ask).refuse(engine, error))?;
-    let mut call = Call::begin(engine.clone(), contract, seat);
+    let mut call = Call::begin(engine.clone(), contract);
+    call.sit().await;
     loop {
         match route::next(&mut call) {
             Step::Try(shot) => {
@@ -122,7 +123,10 @@ pub async fn serve(engine: &Engine, contract: Contract) -> Result<Answer, CallEr
 pub(crate) struct Call {
     pub engine: Engine,
     pub contract: Contract,
-    _seat: Seat,
+    /// Its seat. `None`: it has none yet, or will get none.
+    seat: Option<Seat>,
+    /// Whether it waits for one.
+    queued: Queued,
     /// The targets it may ask.
     pub stops: Vec<Stop>,
     /// Which of them it is at.
@@ -213,14 +217,15 @@ struct LastSeen {
 }
 
 impl Call {
-    fn begin(engine: Engine, contract: Contract, seat: Seat) -> Self {
+    fn begin(engine: Engine, contract: Contract) -> Self {
         engine.metrics().began();
         let stops = route::list(&engine, &contract);
         let mut call = Self {
             stops,
             engine,
             contract,
-            _seat: seat,
+            seat: None,
+            queued: Queued::default(),
             current: None,
             timers: None,
             unbuilt: None,

@@ -25,12 +25,16 @@ pub struct Ask {
 }
 
 /// Who asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
     /// The name of its key in config.
     pub name: String,
     /// Whose money it spends; empty: nobody's in particular.
     pub tenant: String,
+    /// The class of its calls where they name none. `None`: the first.
+    pub class: Option<String>,
+    /// The classes it may name. Empty: all.
+    pub classes: Vec<String>,
 }
 
 impl Ask {

@@ -9,6 +9,7 @@ mod budget;
 mod cap;
 mod fingerprint;
 pub mod lint;
+mod priority;
 pub mod shape;
 mod tools;
 
@@ -59,6 +60,8 @@ pub struct Contract {
     pub model: String,
     /// Whether the caller wants a stream.
     pub wants: Wants,
+    /// The place of its class among those of the queue, the highest first.
+    pub class: usize,
     /// The output cap and whose it is.
     pub cap: Cap,
     /// What a reply must be.
@@ -211,6 +214,7 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
     let plan = engine.plan();
     let (route, ready) = plan.route(&model).ok_or_else(|| unknown_route(&model, &plan.names()))?;
     let wants = wants(&head, &ask)?;
+    let class = priority::settle(&ask, &plan.policy().queue)?;
     messages_are_a_list(&head, &ask.body)?;
     let cap = cap::settle(&head, &ask, &route).map_err(|fault| malformed(&fault))?;
     let (shape, checks) = shape::settle(&head, &ask, &route, &ready, engine)?;
@@ -228,6 +232,7 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
         head,
         route,
         wants,
+        class,
         cap,
         checks,
         template: ready.template.clone(),

@@ -6,6 +6,7 @@ mod alerts;
 mod limits;
 mod mending;
 mod provider;
+mod queue;
 mod route;
 mod secret;
 
@@ -21,6 +22,7 @@ pub use mending::{
 pub use provider::{
     CapField, CredentialSource, Money, Pinning, Price, Prices, Provider, Structured, Target,
 };
+pub use queue::{Queueing, SEATS};
 pub use route::{
     LastResort, OnSemantic, Pattern, ReaskPolicy, RefusalPolicy, Route, RuleText, StreamMode,
     Timeouts, Upstream,
@@ -38,6 +40,8 @@ pub struct Policy {
     pub routes: Vec<Arc<Route>>,
     /// How operators are told of what needs them. `None`: by the log's own lines only.
     pub alerts: Option<Arc<AlertPolicy>>,
+    /// How many calls run at once, and who waits in which order.
+    pub queue: Queueing,
 }
 
 impl Policy {

@@ -20,6 +20,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::Outcome;
+use crate::admit::line;
 use crate::operator::TargetView;
 use crate::route::Snapshot;
 
@@ -53,6 +54,10 @@ pub struct Metrics {
     waited: Family<WaitLabels, Counter<f64, AtomicU64>>,
     alerts: Family<AlertLabels, Counter>,
     dropped: Gauge,
+    waiting: Family<ClassLabels, Gauge>,
+    wait: Family<ClassLabels, Histogram, fn() -> Histogram>,
+    left: Family<LeftLabels, Counter>,
+    seats: Gauge,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -144,6 +149,17 @@ struct EditLabels {
     model: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ClassLabels {
+    class: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LeftLabels {
+    class: String,
+    why: &'static str,
+}
+
 fn seconds() -> Histogram {
     Histogram::new(SECONDS)
 }
@@ -205,6 +221,10 @@ impl Metrics {
             waited: Family::default(),
             alerts: Family::default(),
             dropped: Gauge::default(),
+            waiting: Family::default(),
+            wait: Family::new_with_constructor(seconds),
+            left: Family::default(),
+            seats: Gauge::default(),
         };
         metrics.register();
         metrics
@@ -286,6 +306,39 @@ impl Metrics {
             "Call log rows lost: the writer was behind, or the file could not be written",
             self.dropped.clone(),
         );
+        self.register_queue(&mut registry);
+    }
+
+    fn register_queue(&self, registry: &mut Registry) {
+        registry.register("queue_waiting", "Calls that wait for a seat", self.waiting.clone());
+        registry.register(
+            "queue_wait_seconds",
+            "How long calls waited that had to wait for a seat",
+            self.wait.clone(),
+        );
+        registry.register("queue_left", "Calls that got no seat, by the reason", self.left.clone());
+        registry.register("seats_taken", "Calls that have a seat", self.seats.clone());
+    }
+
+    /// A call of a class waited for a seat, whether it got one or not.
+    pub fn waited_in_queue(&self, class: &str, waited: Duration) {
+        let labels = ClassLabels { class: class.into() };
+        self.wait.get_or_create(&labels).observe(waited.as_secs_f64());
+    }
+
+    /// A call of a class got no seat: it was refused, shed, late, or its caller gave up.
+    pub fn left_queue(&self, class: &str, why: &'static str) {
+        self.left.get_or_create(&LeftLabels { class: class.into(), why }).inc();
+    }
+
+    /// How the queue stands.
+    pub fn queue(&self, report: &line::Report) {
+        for class in &report.classes {
+            let labels = ClassLabels { class: class.name.to_string() };
+            let count = i64::try_from(class.count).unwrap_or(i64::MAX);
+            self.waiting.get_or_create(&labels).set(count);
+        }
+        self.seats.set(report.running.into());
     }
 
     /// A call began.

@@ -10,6 +10,7 @@ mod lint;
 mod mending;
 mod model;
 mod provider;
+mod queue;
 mod reask;
 mod revision;
 mod route;
@@ -57,7 +58,8 @@ impl<'a> Loading<'a> {
     /// # Errors
     /// All problems, at least one of them an error.
     pub(super) fn settings(mut self, file: &File) -> Result<Settings, Vec<Problem>> {
-        let keys = self.callers(&file.keys);
+        let queue = self.queue(&file.queue);
+        let keys = self.callers(&file.keys, &queue);
         let admin_key = self.admin_key(&file.server, &keys);
         let server = self.server(&file.server, &file.keys);
         self.breaker_ranges(&["breaker"], &file.breaker);
@@ -77,7 +79,7 @@ impl<'a> Loading<'a> {
         let told = self.tree.told(self.problems);
         match server {
             Some(server) if !wrong => {
-                let policy = Policy { providers, targets, routes: built, alerts };
+                let policy = Policy { providers, targets, routes: built, alerts, queue };
                 Ok(Settings { server, keys, admin_key, policy, schema_files, warnings: told })
             }
             _ => Err(told),
@@ -143,7 +145,9 @@ impl<'a> Loading<'a> {
         let (what, header, code) = match section {
             Section::Models => ("model", "models", "unknown-model"),
             Section::Providers => ("provider", "providers", "unknown-provider"),
+            Section::Classes => ("class", "queue.classes", "unknown-class"),
         };
+        let plural = header.rsplit('.').next().unwrap_or(header);
         let mut problem = Problem::error(code, format!("no {what} is named `{name}`"));
         // Looking for the name that was meant takes time, so not for what is not told.
         if self.problems.len() < MAX_TOLD {
@@ -155,7 +159,7 @@ impl<'a> Loading<'a> {
             problem = problem.help(if names.is_empty() {
                 format!("add a [{header}.{name}]")
             } else {
-                format!("the {header} here are {}", ticked(&names))
+                format!("the {plural} here are {}", ticked(&names))
             });
         }
         self.note(problem.at(self.tree.value(path)));
@@ -167,6 +171,7 @@ impl<'a> Loading<'a> {
 enum Section {
     Models,
     Providers,
+    Classes,
 }
 
 /// Names that a wrong one is compared with.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use backstay::policy::Secret;
+use backstay::policy::{Queueing, Secret};
 
 use super::Loading;
 use crate::config::file::{KeyTable, ServerTable};
@@ -91,7 +91,11 @@ impl Loading<'_> {
     }
 
     /// The callers, each with a token of its own.
-    pub(super) fn callers(&mut self, tables: &BTreeMap<String, KeyTable>) -> Vec<CallerKey> {
+    pub(super) fn callers(
+        &mut self,
+        tables: &BTreeMap<String, KeyTable>,
+        queue: &Queueing,
+    ) -> Vec<CallerKey> {
         let mut callers: Vec<CallerKey> = Vec::new();
         let mut tokens: BTreeMap<String, &str> = BTreeMap::new();
         for (name, table) in tables {
@@ -107,7 +111,8 @@ impl Loading<'_> {
                 continue;
             }
             let tenant = table.tenant.clone().unwrap_or_else(|| name.clone());
-            callers.push(CallerKey { name: name.clone(), token, tenant });
+            let (class, classes) = self.key_classes(name, table, queue);
+            callers.push(CallerKey { name: name.clone(), token, tenant, class, classes });
         }
         callers
     }

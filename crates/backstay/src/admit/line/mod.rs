@@ -19,7 +19,7 @@ mod going;
 mod place;
 
 use std::collections::HashMap;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -28,6 +28,7 @@ use backstay_decide::Moment;
 use backstay_decide::queue::{
     Ask, Drain, Gone, Next, OtherClasses, Queue, Refusal, Rules, Running, Standing, Ticket,
 };
+use backstay_decide::time::Secs;
 use parking_lot::Mutex;
 
 use crate::clock::Clock;
@@ -70,6 +71,32 @@ pub enum Entry<G: Gate> {
     Going(Going<G>),
     /// It waits.
     Waits(Place<G>),
+}
+
+/// How a call stood when it entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stood {
+    /// Calls that waited already, of all classes.
+    pub count: usize,
+    /// The cost that went before it in its class.
+    pub ahead: u64,
+    /// The cost that left in a second, of all classes. `None`: not known.
+    pub drain: Option<u64>,
+    /// How long the wait was going to be by that.
+    pub wait: Option<Duration>,
+}
+
+impl fmt::Display for Stood {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { count, ahead, drain, wait } = self;
+        write!(f, "{count} waiting, {ahead} before it")?;
+        match (drain, wait) {
+            (Some(drain), Some(wait)) => {
+                write!(f, ", {drain} leave in a second: {}", Secs(*wait))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Why a call may not enter, and when it may come again.
@@ -119,7 +146,7 @@ struct State<P> {
 }
 
 impl<P> Debug for State<P> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "State({} waiting, {} running)", self.slots.len(), self.running)
     }
 }
@@ -174,12 +201,12 @@ impl<G: Gate> Line<G> {
             state.drain.begin(now);
         }
         let drain = state.drain.rate(now);
+        let (ahead, wait) = state.queue.ahead(ask, drain.unwrap_or(0), now);
+        let wait = drain.map(|_| wait);
+        let stood = Stood { count: state.slots.len(), ahead, drain, wait };
         let entry = state.queue.enter(ask, drain, now);
         state.tell(entry.gone, &mut woken);
-        let ticket = entry.ticket.map_err(|refusal| {
-            let wait = drain.map(|drain| state.queue.ahead(ask, drain, now).1);
-            Refused { refusal, wait }
-        });
+        let ticket = entry.ticket.map_err(|refusal| Refused { refusal, wait });
         if let Ok(ticket) = ticket {
             state.slots.insert(ticket, Slot::Waits(None));
         }
@@ -187,7 +214,7 @@ impl<G: Gate> Line<G> {
         drop(state);
         wake(woken);
         let last = Moment::at(ask.deadline.since_origin().saturating_sub(ask.needs));
-        ticket.map(|ticket| Entry::Waits(Place::new(self.clone(), ticket, last)))
+        ticket.map(|ticket| Entry::Waits(Place::new(self.clone(), ticket, last, stood)))
     }
 
     /// Looks whether somebody may go now: for a gate that opened by itself.

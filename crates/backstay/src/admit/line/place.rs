@@ -9,7 +9,7 @@ use backstay_decide::Moment;
 use backstay_decide::queue::{Gone, Ticket};
 use tokio::time::Sleep;
 
-use super::{Gate, Going, Line, Slot};
+use super::{Gate, Going, Line, Slot, Stood};
 
 /// What a timer is late by at most, so that a time is over once it rings.
 const TICK: Duration = Duration::from_millis(1);
@@ -24,11 +24,17 @@ pub struct Place<G: Gate> {
     /// The last moment at which its call can start.
     last: Moment,
     alarm: Option<(Moment, Pin<Box<Sleep>>)>,
+    stood: Stood,
 }
 
 impl<G: Gate> Place<G> {
-    pub(super) fn new(line: Line<G>, ticket: Ticket, last: Moment) -> Self {
-        Self { line, ticket: Some(ticket), last, alarm: None }
+    pub(super) fn new(line: Line<G>, ticket: Ticket, last: Moment, stood: Stood) -> Self {
+        Self { line, ticket: Some(ticket), last, alarm: None, stood }
+    }
+
+    /// How it stood when it entered.
+    pub fn stood(&self) -> Stood {
+        self.stood
     }
 
     /// What the line has to say by now, else when to ask again. `None`: it was told already.
