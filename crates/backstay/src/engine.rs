@@ -8,6 +8,7 @@ use backstay_decide::Moment;
 
 use crate::admit::Seats;
 use crate::admit::line::Line;
+use crate::attempt::adapter::LoweringCache;
 use crate::attempt::transport::Transport;
 use crate::clock::Clock;
 use crate::policy::{Policy, Queueing, Route};
@@ -31,6 +32,7 @@ struct Shared {
     clock: Clock,
     health: Health,
     schemas: SchemaCache,
+    lowerings: LoweringCache,
     call_log: CallLog,
     metrics: Metrics,
     alerts: Alerts,
@@ -80,6 +82,7 @@ impl Engine {
                 clock,
                 health: Health::default(),
                 schemas: SchemaCache::default(),
+                lowerings: LoweringCache::default(),
                 call_log,
                 metrics: Metrics::new(),
                 alerts: Alerts::default(),
@@ -181,6 +184,10 @@ impl Engine {
 
     pub(crate) fn schemas(&self) -> &SchemaCache {
         &self.shared.schemas
+    }
+
+    pub(crate) fn lowerings(&self) -> &LoweringCache {
+        &self.shared.lowerings
     }
 
     /// A new call id: a UUID of version 7, so that ids sort by time. It names a call and protects

@@ -37,6 +37,7 @@ pub mod clock;
 pub mod contract;
 pub mod engine;
 pub mod fault;
+mod kept;
 pub mod operator;
 pub mod policy;
 pub mod record;

@@ -1,7 +1,7 @@
 //! Counts what a provider limits over all schemas of a request.
 
 /// What the schemas of one request have used so far of the provider's limits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tally {
     /// Optional properties.
     pub optional: usize,

@@ -37,6 +37,7 @@ pub use backstay_wire::Dialect;
 pub(crate) use cap::fields as cap_fields;
 pub use cap::{Cap, CapOwner};
 pub use fingerprint::Fingerprint;
+use shape::Print;
 pub(crate) use shape::field as format_field;
 
 /// Deepest nesting of a request: more than any real tool schema, far below a stack's end.
@@ -82,6 +83,7 @@ pub struct Contract {
     pub prior_attempts: u32,
     neutral: OnceLock<Result<Chat, Malformed>>,
     offered: OnceLock<tools::Offered>,
+    print: OnceLock<Option<Print>>,
 }
 
 /// How the caller wants its answer.
@@ -167,6 +169,11 @@ impl Contract {
         }
     }
 
+    /// The schema of the reply as it is sent, measured when first needed. `None`: there is none.
+    pub(crate) fn schema_print(&self) -> Option<Print> {
+        *self.print.get_or_init(|| self.shape.schema().map(|schema| Print::of(schema)))
+    }
+
     /// Whether a reply may call tools.
     pub fn offers_tools(&self) -> bool {
         shape::offers_tools(&self.head, &self.ask)
@@ -228,6 +235,7 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
         model: model.into_owned(),
         neutral: OnceLock::new(),
         offered: OnceLock::new(),
+        print: OnceLock::new(),
         ask,
         head,
         route,

@@ -48,9 +48,30 @@ impl Asked {
         }
     }
 
+    /// The schema, whoever gave it.
+    pub fn schema(&self) -> Option<&Arc<Value>> {
+        self.route_schema().or_else(|| self.caller_schema())
+    }
+
     /// Whether the caller's own field says what shape it wants.
     pub fn by_caller(&self) -> bool {
         matches!(self, Self::ByCaller { .. })
+    }
+}
+
+/// What tells one schema's text from another's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Print {
+    digest: [u8; 32],
+    /// Bytes of the compact JSON.
+    pub bytes: usize,
+}
+
+impl Print {
+    /// Of `schema`, its keys in their order.
+    pub fn of(schema: &Value) -> Self {
+        let text = schema.to_string();
+        Self { digest: blake3::hash(text.as_bytes()).into(), bytes: text.len() }
     }
 }
 

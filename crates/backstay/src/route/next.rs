@@ -229,7 +229,7 @@ fn shoot(call: &mut Call, index: usize, held: Held, (timers, now): (Timers, Mome
     };
     let target = std::sync::Arc::clone(&stop.target);
     let tier = u32::try_from(stop.tier).unwrap_or(u32::MAX).saturating_add(1);
-    let request = match adapter::build(&call.contract, &target, turned) {
+    let request = match adapter::build(call.engine.lowerings(), &call.contract, &target, turned) {
         Ok(request) => request,
         Err(error) => {
             held.unsent(now);

@@ -1,13 +1,13 @@
 //! The few changes that the caller's own bytes need on their way to a provider of its dialect.
 
-use backstay_wire::chat::{Format, Role, Turn};
+use backstay_wire::chat::{Role, Turn};
 use backstay_wire::lower;
 use backstay_wire::scan::Edit;
 use backstay_wire::{Dialect, Loss};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::fit::{Asking, Fit, Parameters};
+use super::fit::{Asking, Fit, Held, Parameters};
 use super::{Form, Turned, prompt};
 use crate::contract::{CapOwner, Contract, Wants, cap_fields};
 use crate::fault::CallError;
@@ -108,7 +108,7 @@ pub(super) fn list(
     contract: &Contract,
     target: &Target,
     turned: Turned<'_>,
-    (form, fit): (Form, &mut Fit),
+    (form, fit): (Form, &mut Fit<'_>),
 ) -> Result<Vec<Edit>, CallError> {
     let mut edits = Vec::new();
     if let Some(model) = target.model.as_ref().filter(|model| **model != contract.model) {
@@ -119,8 +119,8 @@ pub(super) fn list(
     shape(contract, fit, &mut edits);
     edits.extend(strict_tools(contract, target, fit));
     without_own(contract, &mut edits);
-    if let Some(words) = &fit.instruction {
-        edits.push(prompt::said(contract, words)?);
+    if let Some(words) = fit.instruction() {
+        edits.push(prompt::said(contract, &words)?);
     }
     if !turned.reask.is_empty() {
         let said = edits.iter().rev().find_map(|edit| match edit {
@@ -192,19 +192,16 @@ pub(super) fn cap_field(target: &Target) -> backstay_wire::dialect::CapField {
 }
 
 /// The response format as it fits the target.
-fn shape(contract: &Contract, fit: &Fit, edits: &mut Vec<Edit>) {
+fn shape(contract: &Contract, fit: &Fit<'_>, edits: &mut Vec<Edit>) {
     let dialect = contract.ask.dialect;
     let field = crate::contract::format_field(dialect);
     match (&fit.ask, dialect) {
         (Asking::Untouched, _) => {}
-        (Asking::For(Format::JsonSchema { name, schema, strict }), _) => {
-            let text = written(contract, name, schema, *strict);
-            edits.push(Edit::Set(field, text));
-        }
-        (Asking::For(Format::JsonObject), Dialect::OpenaiChat) => {
+        (Asking::Schema(held), _) => edits.push(Edit::Set(field, written(contract, held))),
+        (Asking::Json, Dialect::OpenaiChat) => {
             edits.push(Edit::Set(field, json!({"type": "json_object"}).to_string()));
         }
-        (Asking::For(Format::JsonObject) | Asking::Nothing, _) => {
+        (Asking::Json | Asking::Nothing, _) => {
             if contract.head.span(field).is_some() {
                 edits.push(without_format(contract, field));
             }
@@ -212,7 +209,8 @@ fn shape(contract: &Contract, fit: &Fit, edits: &mut Vec<Edit>) {
     }
 }
 
-fn written(contract: &Contract, name: &str, schema: &Value, strict: Option<bool>) -> String {
+fn written(contract: &Contract, held: &Held) -> String {
+    let Held { name, schema, strict } = held;
     match contract.ask.dialect {
         Dialect::OpenaiChat => {
             // What else the caller says of its schema stays, such as a description.
@@ -222,10 +220,10 @@ fn written(contract: &Contract, name: &str, schema: &Value, strict: Option<bool>
                 Some(Value::Object(named)) => named.clone(),
                 _ => serde_json::Map::new(),
             };
-            named.entry("name").or_insert_with(|| name.into());
-            named.insert("schema".into(), schema.clone());
+            named.entry("name").or_insert_with(|| name.as_str().into());
+            named.insert("schema".into(), Value::clone(schema));
             if let Some(strict) = strict {
-                named.insert("strict".into(), strict.into());
+                named.insert("strict".into(), (*strict).into());
             }
             json!({"type": "json_schema", "json_schema": named}).to_string()
         }
@@ -235,14 +233,14 @@ fn written(contract: &Contract, name: &str, schema: &Value, strict: Option<bool>
             if !config.is_object() {
                 config = json!({});
             }
-            config["format"] = json!({"type": "json_schema", "schema": schema});
+            config["format"] = json!({"type": "json_schema", "schema": **schema});
             config.to_string()
         }
     }
 }
 
 /// The tools with the parameters of strict ones lowered. `None`: they go as they are.
-fn strict_tools(contract: &Contract, target: &Target, fit: &mut Fit) -> Option<Edit> {
+fn strict_tools(contract: &Contract, target: &Target, fit: &mut Fit<'_>) -> Option<Edit> {
     let raw = contract.head.raw(&contract.ask.body, "tools")?;
     // Cheaper than reading every list of tools.
     memchr::memmem::find(raw, b"\"strict\"")?;
@@ -260,7 +258,7 @@ fn strict_tools(contract: &Contract, target: &Target, fit: &mut Fit) -> Option<E
         let Some(parameters) = tool.get(field) else { continue };
         match fit.tool(&name, parameters, target.subset()) {
             Parameters::Untouched => continue,
-            Parameters::Lowered(schema) => tool[field] = schema,
+            Parameters::Lowered(schema) => tool[field] = Value::clone(&schema),
             Parameters::Loose => tool["strict"] = Value::Bool(false),
         }
         changed = true;

@@ -7,11 +7,12 @@
 use std::sync::Arc;
 
 use backstay_wire::Dialect;
-use backstay_wire::chat::Format;
-use backstay_wire::lower::{self, Lowered, Lowering, Subset, Tally};
+use backstay_wire::lower::{self, Lowering, Subset, Tally};
 use serde_json::Value;
 
+use super::lowering_cache::{Known, LoweringCache};
 use crate::contract::Contract;
+use crate::contract::shape::Print;
 use crate::policy::{Structured, Target};
 
 /// What an attempt's schemas were changed to, kept to be undone on its reply.
@@ -45,25 +46,35 @@ impl Lowerings {
 }
 
 /// What is asked of a target about the answer's shape.
-#[derive(Debug, Default)]
-pub(super) struct Fit {
+#[derive(Debug)]
+pub(super) struct Fit<'a> {
     pub ask: Asking,
-    /// What the prompt has to say of it.
-    pub instruction: Option<String>,
+    /// The schema that the prompt has to show.
+    pub shown: Option<Arc<Value>>,
     pub lowerings: Lowerings,
-    pub tally: Tally,
+    tally: Tally,
+    cache: &'a LoweringCache,
 }
 
 /// The response format of a request.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub(super) enum Asking {
     /// What the caller wrote stays, or nothing was asked.
-    #[default]
     Untouched,
-    /// This one.
-    For(Format),
+    /// This schema.
+    Schema(Held),
+    /// Any JSON.
+    Json,
     /// None.
     Nothing,
+}
+
+/// A schema that the provider is to hold the reply to.
+#[derive(Debug, PartialEq)]
+pub(super) struct Held {
+    pub name: String,
+    pub schema: Arc<Value>,
+    pub strict: Option<bool>,
 }
 
 /// A schema that the answer is to have, and what is said with it.
@@ -82,10 +93,13 @@ enum By {
 }
 
 /// Fits the contract's shape to `target`.
-pub(super) fn fit(contract: &Contract, target: &Target) -> Fit {
-    let Some(wish) = wish(contract) else { return without_schema(contract, target) };
+pub(super) fn fit<'a>(cache: &'a LoweringCache, contract: &Contract, target: &Target) -> Fit<'a> {
+    let fit = Fit::untouched(cache);
+    let (Some(wish), Some(print)) = (wish(contract), contract.schema_print()) else {
+        return Fit { ask: without_schema(contract, target), ..fit };
+    };
     if target.structured != Structured::JsonSchema {
-        return as_text(contract, target, &wish);
+        return as_text(fit, contract, target, &wish);
     }
     let subset = target.subset();
     let same = target.provider.dialect == contract.ask.dialect;
@@ -93,72 +107,72 @@ pub(super) fn fit(contract: &Contract, target: &Target) -> Fit {
     // A caller that says it wants no strict decoding has its schema shown to the model, no more.
     let declined = wish.strict == Some(false) && subset == Subset::OpenaiStrict;
     if subset == Subset::Whole || declined {
-        return if is_callers {
-            Fit::default()
-        } else {
-            asked(&wish, (*wish.schema).clone(), None)
-        };
+        if is_callers {
+            return fit;
+        }
+        let schema = Arc::clone(&wish.schema);
+        return Fit { ask: asked(&wish, schema, None), ..fit };
     }
-    match lower::lower(&wish.schema, subset) {
-        Ok(lowered) => lowered_fit(&wish, lowered, subset, is_callers),
+    match cache.get(&wish.schema, print, (subset, fit.tally)) {
+        Ok(known) => lowered(fit, &wish, &known, (subset, is_callers)),
         Err(fault) => {
-            let mut fit = as_text(contract, target, &wish);
+            let mut fit = as_text(fit, contract, target, &wish);
             fit.lowerings.told.push(format!("schema sent as text: {fault}"));
             fit
         }
     }
 }
 
-fn lowered_fit(wish: &Wish, lowered: Lowered, subset: Subset, is_callers: bool) -> Fit {
-    let Lowered { schema, lowering, tally } = lowered;
+fn lowered<'a>(
+    mut fit: Fit<'a>,
+    wish: &Wish,
+    known: &Known,
+    (subset, is_callers): (Subset, bool),
+) -> Fit<'a> {
     let enforced = (subset == Subset::OpenaiStrict).then_some(true);
-    let fits = lowering.is_empty();
-    let mut fit = if fits && is_callers && (enforced.is_none() || wish.strict == enforced) {
-        Fit::default()
-    } else {
-        asked(wish, if fits { (*wish.schema).clone() } else { schema }, enforced)
-    };
-    fit.tally = tally;
+    let fits = known.lowering.is_empty();
+    if !(fits && is_callers && (enforced.is_none() || wish.strict == enforced)) {
+        let schema = if fits { &wish.schema } else { &known.schema };
+        fit.ask = asked(wish, Arc::clone(schema), enforced);
+    }
+    fit.tally = known.tally;
     // Where the model does not see the schema that it is held to, the prompt has to show it.
     if !subset.shows_descriptions() && (!fits || wish.by == By::Route) {
-        fit.instruction = Some(lower::instruction(&wish.schema));
+        fit.shown = Some(Arc::clone(&wish.schema));
     }
-    fit.lowerings.told = told("", &lowering);
-    fit.lowerings.answer = (!fits).then(|| Arc::new(lowering));
+    fit.lowerings.told.clone_from(&known.told);
+    fit.lowerings.answer = (!fits).then(|| Arc::clone(&known.lowering));
     fit
 }
 
-fn asked(wish: &Wish, schema: Value, strict: Option<bool>) -> Fit {
-    let (name, strict) = (wish.name.clone(), strict.or(wish.strict));
-    Fit { ask: Asking::For(Format::JsonSchema { name, schema, strict }), ..Fit::default() }
+fn asked(wish: &Wish, schema: Arc<Value>, strict: Option<bool>) -> Asking {
+    Asking::Schema(Held { name: wish.name.clone(), schema, strict: strict.or(wish.strict) })
 }
 
 /// The schema as text in the prompt, and as much of a format as can be asked for besides.
-fn as_text(contract: &Contract, target: &Target, wish: &Wish) -> Fit {
+fn as_text<'a>(fit: Fit<'a>, contract: &Contract, target: &Target, wish: &Wish) -> Fit<'a> {
     let is_object = wish.schema.get("type").is_some_and(|kind| kind == "object");
     let takes_json = target.structured != Structured::Nothing
         && target.provider.dialect == Dialect::OpenaiChat
         && is_object;
     let ask = match (takes_json, wish.by) {
-        (true, _) => Asking::For(Format::JsonObject),
+        (true, _) => Asking::Json,
         (false, By::Caller) => Asking::Nothing,
         (false, By::Route) if contract.shape.by_caller() => Asking::Nothing,
         (false, By::Route) => Asking::Untouched,
     };
-    let instruction = Some(lower::instruction(&wish.schema));
-    Fit { ask, instruction, ..Fit::default() }
+    Fit { ask, shown: Some(Arc::clone(&wish.schema)), ..fit }
 }
 
 /// Nobody gave a schema: the caller's format, as far as the target goes.
-fn without_schema(contract: &Contract, target: &Target) -> Fit {
-    let ask = match target.structured {
+fn without_schema(contract: &Contract, target: &Target) -> Asking {
+    match target.structured {
         Structured::JsonObject if contract.shape.by_caller() && contract.wants_json() => {
-            Asking::For(Format::JsonObject)
+            Asking::Json
         }
         Structured::JsonSchema | Structured::JsonObject => Asking::Untouched,
         Structured::Nothing => Asking::Nothing,
-    };
-    Fit { ask, ..Fit::default() }
+    }
 }
 
 fn wish(contract: &Contract) -> Option<Wish> {
@@ -188,12 +202,27 @@ pub(super) enum Parameters {
     /// As they are.
     Untouched,
     /// These.
-    Lowered(Value),
+    Lowered(Arc<Value>),
     /// As they are, without `strict`: they cannot be lowered, or the request has too many.
     Loose,
 }
 
-impl Fit {
+impl<'a> Fit<'a> {
+    fn untouched(cache: &'a LoweringCache) -> Self {
+        Self {
+            ask: Asking::Untouched,
+            shown: None,
+            lowerings: Lowerings::default(),
+            tally: Tally::default(),
+            cache,
+        }
+    }
+
+    /// What the prompt has to say of the answer's shape.
+    pub(super) fn instruction(&self) -> Option<String> {
+        self.shown.as_deref().map(lower::instruction)
+    }
+
     /// Lowers the parameters of the strict tool `name`.
     pub(super) fn tool(&mut self, name: &str, parameters: &Value, subset: Subset) -> Parameters {
         if subset == Subset::Whole {
@@ -204,16 +233,17 @@ impl Fit {
             self.lowerings.told.push(what);
             return Parameters::Loose;
         }
-        match lower::lower_after(parameters, subset, self.tally) {
-            Ok(Lowered { schema, lowering, tally }) => {
-                self.tally = tally;
+        match self.cache.get(parameters, Print::of(parameters), (subset, self.tally)) {
+            Ok(known) => {
+                self.tally = known.tally;
                 self.tally.tools += 1;
-                if lowering.is_empty() {
+                if known.lowering.is_empty() {
                     return Parameters::Untouched;
                 }
-                self.lowerings.told.extend(told(&format!("tool '{name}' "), &lowering));
-                self.lowerings.tools.push((name.to_owned(), Arc::new(lowering)));
-                Parameters::Lowered(schema)
+                let told = known.told.iter().map(|brief| format!("tool '{name}' {brief}"));
+                self.lowerings.told.extend(told);
+                self.lowerings.tools.push((name.to_owned(), Arc::clone(&known.lowering)));
+                Parameters::Lowered(Arc::clone(&known.schema))
             }
             Err(fault) => {
                 self.lowerings.told.push(format!("tool '{name}' not strict: {fault}"));
@@ -221,11 +251,6 @@ impl Fit {
             }
         }
     }
-}
-
-/// The changes in few words.
-fn told(before: &str, lowering: &Lowering) -> Vec<String> {
-    lowering.changes().iter().map(|change| format!("{before}{}", change.brief())).collect()
 }
 
 /// A schema's name from a route's: letters, digits, `_` and `-`, at most 64 (OpenAI's rule).

@@ -7,10 +7,12 @@
 mod edits;
 mod fit;
 mod headers;
+mod lowering_cache;
 mod prompt;
 
 pub use fit::Lowerings;
 pub(crate) use headers::{authorize, join};
+pub use lowering_cache::LoweringCache;
 
 use std::sync::{Arc, OnceLock};
 
@@ -24,7 +26,7 @@ use serde_json::Value;
 use crate::contract::{Contract, Fingerprint, Wants};
 use crate::fault::CallError;
 use crate::policy::{Target, Upstream};
-use fit::{Asking, Fit, Parameters};
+use fit::{Asking, Fit, Held, Parameters};
 
 /// Whether a reply is asked for in one piece or as a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,18 +78,19 @@ impl std::fmt::Debug for Outgoing {
     }
 }
 
-/// Builds the request for `target`.
+/// Builds the request for `target`; schemas that were lowered before are in `cache`.
 ///
 /// # Errors
 /// The caller's request is not of its dialect's form, or an address from config cannot be built.
 pub fn build(
+    cache: &LoweringCache,
     contract: &Contract,
     target: &Target,
     turned: Turned<'_>,
 ) -> Result<Outgoing, CallError> {
     let form = form(contract, target);
     let dialect = target.provider.dialect;
-    let mut fit = fit::fit(contract, target);
+    let mut fit = fit::fit(cache, contract, target);
     let (body, mut losses, edits) = if dialect == contract.ask.dialect {
         let edits = edits::list(contract, target, turned, (form, &mut fit))?;
         let body = edits::apply(contract, &edits);
@@ -152,7 +155,7 @@ fn translated(
     contract: &Contract,
     target: &Target,
     turned: Turned<'_>,
-    (form, fit): (Form, &mut Fit),
+    (form, fit): (Form, &mut Fit<'_>),
 ) -> Result<Chat, CallError> {
     let mut chat = contract.neutral()?.clone();
     if let Some(model) = &target.model {
@@ -164,15 +167,19 @@ fn translated(
     if chat.stop.is_empty() {
         chat.stop.clone_from(&contract.route.stop);
     }
-    match std::mem::take(&mut fit.ask) {
+    match &fit.ask {
         Asking::Untouched => {}
-        Asking::For(format) => chat.format = Some(format),
+        Asking::Schema(Held { name, schema, strict }) => {
+            let (name, schema) = (name.clone(), Value::clone(schema));
+            chat.format = Some(Format::JsonSchema { name, schema, strict: *strict });
+        }
+        Asking::Json => chat.format = Some(Format::JsonObject),
         Asking::Nothing => chat.format = None,
     }
     for tool in chat.tools.iter_mut().filter(|tool| tool.strict == Some(true)) {
         match fit.tool(&tool.name, &tool.parameters, target.subset()) {
             Parameters::Untouched => {}
-            Parameters::Lowered(schema) => tool.parameters = schema,
+            Parameters::Lowered(schema) => tool.parameters = Value::clone(&schema),
             Parameters::Loose => tool.strict = Some(false),
         }
     }
@@ -180,7 +187,7 @@ fn translated(
         without_own(schema);
     }
     chat.tools.iter_mut().for_each(|tool| without_own(&mut tool.parameters));
-    if let Some(words) = &fit.instruction {
+    if let Some(words) = fit.instruction() {
         let gap = if chat.system.is_empty() { "" } else { "\n\n" };
         chat.system.push(Part::Text(format!("{gap}{words}")));
     }
@@ -192,5 +199,41 @@ fn translated(
 fn without_own(schema: &mut Value) {
     if let Some(stripped) = lower::without_own(schema) {
         *schema = stripped;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::contract::{Ask, settle};
+    use crate::engine::Engine;
+    use crate::policy::{Policy, Provider, Secret};
+    use crate::record::CallLog;
+
+    #[test]
+    fn a_second_call_with_the_same_schemas_lowers_none_of_them_again() {
+        let policy = Policy::of([Provider::openai(Secret::new("k".to_owned()))]);
+        let engine = Engine::new(policy, CallLog::memory(1)).unwrap();
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        let body = json!({"model": "openai/gpt-x", "messages": [{"role": "user", "content": "a"}],
+            "response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": schema}},
+            "tools": [{"type": "function",
+                "function": {"name": "t", "strict": true, "parameters": schema}}]});
+        let built = || {
+            let ask = Ask::new(Dialect::OpenaiChat, body.to_string(), engine.now());
+            let contract = settle(&engine, ask).unwrap();
+            let target = Arc::clone(&contract.route.tiers[0][0]);
+            build(engine.lowerings(), &contract, &target, Turned::default()).unwrap()
+        };
+        let (first, second) = (built(), built());
+        assert_eq!(first.body, second.body);
+        for tool in [None, Some("t")] {
+            let of = |outgoing: &Outgoing| outgoing.lowerings.of(tool).map(std::ptr::from_ref);
+            assert!(of(&first).is_some(), "{tool:?} was lowered");
+            assert_eq!(of(&first), of(&second), "{tool:?} is the same one");
+        }
+        assert_eq!(engine.lowerings().len(), 2, "after the answer's schema the tool's is another");
     }
 }
