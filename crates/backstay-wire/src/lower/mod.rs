@@ -56,6 +56,10 @@ const MAX_SPENT: usize = 4 * 1024 * 1024;
 /// levels is rare in an answer, and each level multiplies the schema.
 const UNROLL: usize = 3;
 
+/// What is said before a schema.
+const INSTRUCTION: &str = "Answer with one JSON value and nothing else: no text before or after it, \
+    no code fence. It must be valid against this JSON Schema:\n";
+
 /// Marks in a schema being lowered; no keyword begins so, and none leaves this module.
 const MARK: &str = "\u{1}backstay ";
 const OPTIONAL: &str = "\u{1}backstay optional";
@@ -147,10 +151,12 @@ pub fn takes_strict_tool(subset: Subset, tally: Tally) -> bool {
 pub fn instruction(schema: &Value) -> String {
     let stripped = without_own(schema);
     let schema = stripped.as_ref().unwrap_or(schema);
-    format!(
-        "Answer with one JSON value and nothing else: no text before or after it, no code fence. \
-         It must be valid against this JSON Schema:\n{schema}"
-    )
+    format!("{INSTRUCTION}{schema}")
+}
+
+/// The most bytes of [`instruction`] for a schema that takes `schema` bytes as compact JSON.
+pub const fn instruction_bound(schema: u64) -> u64 {
+    schema.saturating_add(INSTRUCTION.len() as u64)
 }
 
 /// Whether a value nests deeper than `most` levels; told without going deeper itself.

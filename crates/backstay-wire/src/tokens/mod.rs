@@ -20,6 +20,9 @@ pub fn upper_bound(bytes: u64) -> u64 {
     bytes
 }
 
+/// Characters that [`rough`] takes for a token.
+pub const ROUGH: u64 = 4;
+
 /// A crude guess at the tokens of `text`: one for four characters, rounded up. Good for English
 /// prose, far too low for digits, code and other scripts: to show, not to decide.
 pub fn rough(text: &str) -> u64 {

@@ -218,7 +218,8 @@ impl Call {
             && stop.health.wants_to_learn()
             && !self.contract.may_hold_pictures()
         {
-            stop.health.learn(self.contract.ask.body.len() as u64, input);
+            let sent = self.contract.ask.body.len() as u64 + stop.added.bytes;
+            stop.health.learn(sent, input);
         }
     }
 

@@ -16,20 +16,40 @@ use crate::route::Prompt;
 /// Tokens taken for one picture: the most a large one costs at the two big providers is near this.
 const PICTURE: u64 = 1_600;
 
+/// What the request for a target has beside the caller's body: schemas as the target takes them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Added {
+    /// Bytes the body grows by, at most. 0: it goes as it is.
+    pub bytes: u64,
+    /// Bytes of schemas that the model reads and that no message of the caller's holds, its own
+    /// response format among them; of a tool's parameters what they grow by.
+    pub read: u64,
+}
+
 impl Contract {
-    /// Checks that prompt and output cap fit `window` with a tenth to spare. `learned` is what
-    /// this target's past calls say of a body of this size; `None`: too little is known.
+    /// Checks that prompt and output cap fit `window` with a tenth to spare, with what is `added`
+    /// for the target. `learned` is what this target's past calls say of a body of this size, the
+    /// addition included; `None`: too little is known.
     ///
     /// # Errors
     /// The sum that does not fit.
-    pub fn fits(&self, window: u64, learned: Option<u64>) -> Result<Fits, OverBudget> {
+    pub fn fits(
+        &self,
+        window: u64,
+        added: Added,
+        learned: Option<u64>,
+    ) -> Result<Fits, OverBudget> {
         let cap = self.cap.tokens.unwrap_or_default();
-        let bound = tokens::upper_bound(self.ask.body.len() as u64);
+        let bound = tokens::upper_bound(self.ask.body.len() as u64 + added.bytes);
         if !budget::wants_better_count(bound.saturating_add(cap), window) {
             return budget::check(bound, cap, window, Margin::TENTH);
         }
         let learned = learned.filter(|_| !self.may_hold_pictures());
-        let prompt = learned.or_else(|| self.neutral().ok().map(count)).unwrap_or(bound);
+        let counted = || {
+            let chat = self.neutral().ok()?;
+            Some(count(chat).saturating_add(added.read.div_ceil(tokens::ROUGH)))
+        };
+        let prompt = learned.or_else(counted).unwrap_or(bound);
         budget::check(prompt.min(bound), cap, window, Margin::TENTH)
     }
 

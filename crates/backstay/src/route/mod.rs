@@ -14,9 +14,9 @@ pub(crate) mod view;
 
 use std::sync::Arc;
 
-use crate::attempt::adapter::Outgoing;
+use crate::attempt::adapter::{self, Outgoing};
 use crate::attempt::stream::StreamTimers;
-use crate::contract::Contract;
+use crate::contract::{Added, Contract};
 use crate::engine::Engine;
 use crate::policy::Target;
 
@@ -41,6 +41,8 @@ pub(crate) struct Stop {
     pub unable: Option<String>,
     /// The token budget check: prompt, output cap, allowed. `None`: its window is not known.
     pub fits: Option<[u64; 3]>,
+    /// What the request has for it beside the caller's bytes; nothing where its window is not known.
+    pub added: Added,
     /// Attempts this call made at it.
     pub tries: u32,
     /// Re-asks this call made at it.
@@ -94,11 +96,15 @@ pub(crate) fn list(engine: &Engine, contract: &Contract) -> Vec<Stop> {
         .flat_map(|(tier, targets)| targets.iter().map(move |target| (tier, target)))
         .map(|(tier, target)| {
             let health = engine.health().of(target, &contract.model, engine.clock());
-            let (unable, fits) = able(contract, target, &health);
+            let sized = target.context_tokens.is_some();
+            let added = sized.then(|| adapter::added(engine.lowerings(), contract, target));
+            let added = added.unwrap_or_default();
+            let (unable, fits) = able(contract, target, &health, added);
             Stop {
                 health,
                 unable,
                 fits,
+                added,
                 target: Arc::clone(target),
                 tier,
                 tries: 0,
@@ -116,13 +122,14 @@ fn able(
     contract: &Contract,
     target: &Target,
     health: &TargetHealth,
+    added: Added,
 ) -> (Option<String>, Option<[u64; 3]>) {
     let (bytes, most) = (contract.ask.body.len() as u64, target.max_request_bytes);
     if most > 0 && bytes > most {
         return (Some(format!("{bytes} bytes are more than the {most} it takes")), None);
     }
     let Some(window) = target.context_tokens else { return (None, None) };
-    match contract.fits(window, health.learned(bytes)) {
+    match contract.fits(window, added, health.learned(bytes + added.bytes)) {
         Ok(sum) => (None, Some([sum.prompt, sum.cap, sum.allowed])),
         Err(over) => (Some(format!("{over} (window {window} less a tenth)")), None),
     }

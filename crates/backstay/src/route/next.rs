@@ -224,6 +224,7 @@ fn shoot(call: &mut Call, index: usize, held: Held, (timers, now): (Timers, Mome
         objections: &objections,
         cap: call.cap,
         reask: &call.reask,
+        added: stop.added,
         key: held.key(),
         address: Some(&health.address),
     };

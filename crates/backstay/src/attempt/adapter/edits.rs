@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::fit::{Asking, Fit, Held, Parameters};
 use super::{Form, Turned, prompt};
-use crate::contract::{CapOwner, Contract, Wants, cap_fields};
+use crate::contract::{Added, CapOwner, Contract, Wants, cap_fields};
 use crate::fault::CallError;
 use crate::policy::{CapField, Target};
 
@@ -69,7 +69,9 @@ pub(super) fn cap(contract: &Contract, target: &Target, turned: Turned<'_>) -> O
     match turned.cap.or(contract.cap.tokens) {
         Some(cap) => Some(target.max_output_tokens.map_or(cap, |most| cap.min(most))),
         None => match (contract.ask.dialect, target.provider.dialect) {
-            (Dialect::OpenaiChat, Dialect::Anthropic) => Some(own_cap(contract, target)),
+            (Dialect::OpenaiChat, Dialect::Anthropic) => {
+                Some(own_cap(contract, target, turned.added))
+            }
             (Dialect::OpenaiChat | Dialect::Anthropic, _) => None,
         },
     }
@@ -77,11 +79,10 @@ pub(super) fn cap(contract: &Contract, target: &Target, turned: Turned<'_>) -> O
 
 /// As much as the model can write and as surely fits its window beside the prompt: the Messages
 /// API refuses a cap that goes over either. Every byte of the prompt is taken for a token.
-fn own_cap(contract: &Contract, target: &Target) -> u64 {
+fn own_cap(contract: &Contract, target: &Target, added: Added) -> u64 {
     let Some(most) = target.max_output_tokens else { return LEAST };
-    let room = target
-        .context_tokens
-        .map_or(most, |window| window.saturating_sub(contract.ask.body.len() as u64));
+    let prompt = contract.ask.body.len() as u64 + added.bytes;
+    let room = target.context_tokens.map_or(most, |window| window.saturating_sub(prompt));
     most.min(room.max(LEAST))
 }
 
@@ -210,7 +211,7 @@ fn shape(contract: &Contract, fit: &Fit<'_>, edits: &mut Vec<Edit>) {
 }
 
 fn written(contract: &Contract, held: &Held) -> String {
-    let Held { name, schema, strict } = held;
+    let Held { name, schema, strict, .. } = held;
     match contract.ask.dialect {
         Dialect::OpenaiChat => {
             // What else the caller says of its schema stays, such as a description.
@@ -240,7 +241,11 @@ fn written(contract: &Contract, held: &Held) -> String {
 }
 
 /// The tools with the parameters of strict ones lowered. `None`: they go as they are.
-fn strict_tools(contract: &Contract, target: &Target, fit: &mut Fit<'_>) -> Option<Edit> {
+pub(super) fn strict_tools(
+    contract: &Contract,
+    target: &Target,
+    fit: &mut Fit<'_>,
+) -> Option<Edit> {
     let raw = contract.head.raw(&contract.ask.body, "tools")?;
     // Cheaper than reading every list of tools.
     memchr::memmem::find(raw, b"\"strict\"")?;

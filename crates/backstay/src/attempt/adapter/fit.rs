@@ -52,6 +52,8 @@ pub(super) struct Fit<'a> {
     /// The schema that the prompt has to show.
     pub shown: Option<Arc<Value>>,
     pub lowerings: Lowerings,
+    /// Bytes that the parameters of tools grew by.
+    pub grown: u64,
     tally: Tally,
     cache: &'a LoweringCache,
 }
@@ -74,6 +76,8 @@ pub(super) enum Asking {
 pub(super) struct Held {
     pub name: String,
     pub schema: Arc<Value>,
+    /// Bytes of it as compact JSON.
+    pub bytes: usize,
     pub strict: Option<bool>,
 }
 
@@ -110,8 +114,7 @@ pub(super) fn fit<'a>(cache: &'a LoweringCache, contract: &Contract, target: &Ta
         if is_callers {
             return fit;
         }
-        let schema = Arc::clone(&wish.schema);
-        return Fit { ask: asked(&wish, schema, None), ..fit };
+        return Fit { ask: asked(&wish, (&wish.schema, print.bytes), None), ..fit };
     }
     match cache.get(&wish.schema, print, (subset, fit.tally)) {
         Ok(known) => lowered(fit, &wish, &known, (subset, is_callers)),
@@ -132,8 +135,9 @@ fn lowered<'a>(
     let enforced = (subset == Subset::OpenaiStrict).then_some(true);
     let fits = known.lowering.is_empty();
     if !(fits && is_callers && (enforced.is_none() || wish.strict == enforced)) {
-        let schema = if fits { &wish.schema } else { &known.schema };
-        fit.ask = asked(wish, Arc::clone(schema), enforced);
+        let source = if fits { &wish.schema } else { &known.schema };
+        // Our own annotations may be more in the source; they do not go.
+        fit.ask = asked(wish, (source, known.bytes), enforced);
     }
     fit.tally = known.tally;
     // Where the model does not see the schema that it is held to, the prompt has to show it.
@@ -145,8 +149,9 @@ fn lowered<'a>(
     fit
 }
 
-fn asked(wish: &Wish, schema: Arc<Value>, strict: Option<bool>) -> Asking {
-    Asking::Schema(Held { name: wish.name.clone(), schema, strict: strict.or(wish.strict) })
+fn asked(wish: &Wish, (schema, bytes): (&Arc<Value>, usize), strict: Option<bool>) -> Asking {
+    let (name, schema) = (wish.name.clone(), Arc::clone(schema));
+    Asking::Schema(Held { name, schema, bytes, strict: strict.or(wish.strict) })
 }
 
 /// The schema as text in the prompt, and as much of a format as can be asked for besides.
@@ -213,6 +218,7 @@ impl<'a> Fit<'a> {
             ask: Asking::Untouched,
             shown: None,
             lowerings: Lowerings::default(),
+            grown: 0,
             tally: Tally::default(),
             cache,
         }
@@ -233,13 +239,15 @@ impl<'a> Fit<'a> {
             self.lowerings.told.push(what);
             return Parameters::Loose;
         }
-        match self.cache.get(parameters, Print::of(parameters), (subset, self.tally)) {
+        let print = Print::of(parameters);
+        match self.cache.get(parameters, print, (subset, self.tally)) {
             Ok(known) => {
                 self.tally = known.tally;
                 self.tally.tools += 1;
                 if known.lowering.is_empty() {
                     return Parameters::Untouched;
                 }
+                self.grown += known.bytes.saturating_sub(print.bytes) as u64;
                 let told = known.told.iter().map(|brief| format!("tool '{name}' {brief}"));
                 self.lowerings.told.extend(told);
                 self.lowerings.tools.push((name.to_owned(), Arc::clone(&known.lowering)));

@@ -4,12 +4,14 @@
 //! not known here survive. Another dialect: the neutral form is built once and written anew; what
 //! cannot be said is a reported loss.
 
+mod added;
 mod edits;
 mod fit;
 mod headers;
 mod lowering_cache;
 mod prompt;
 
+pub(crate) use added::added;
 pub use fit::Lowerings;
 pub(crate) use headers::{authorize, join};
 pub use lowering_cache::LoweringCache;
@@ -23,7 +25,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Uri};
 use serde_json::Value;
 
-use crate::contract::{Contract, Fingerprint, Wants};
+use crate::contract::{Added, Contract, Fingerprint, Wants};
 use crate::fault::CallError;
 use crate::policy::{Target, Upstream};
 use fit::{Asking, Fit, Held, Parameters};
@@ -44,6 +46,8 @@ pub struct Turned<'a> {
     pub cap: Option<u64>,
     /// Turns added to the conversation by a re-ask.
     pub reask: &'a [Turn],
+    /// What the request has for this target beside the caller's bytes, where its window is known.
+    pub added: Added,
     /// Which of the provider's keys to use.
     pub key: usize,
     /// What the target does not take.
@@ -169,7 +173,7 @@ fn translated(
     }
     match &fit.ask {
         Asking::Untouched => {}
-        Asking::Schema(Held { name, schema, strict }) => {
+        Asking::Schema(Held { name, schema, strict, .. }) => {
             let (name, schema) = (name.clone(), Value::clone(schema));
             chat.format = Some(Format::JsonSchema { name, schema, strict: *strict });
         }
