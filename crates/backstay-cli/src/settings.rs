@@ -67,7 +67,8 @@ pub(crate) fn checks() -> Checks<'static> {
 }
 
 fn schema_compiles(schema: &Value) -> Result<(), String> {
-    Schema::compile(schema).map(|_| ()).map_err(|fault| fault.to_string())
+    let compiled = Schema::compile(schema);
+    compiled.and_then(|schema| schema.fallbacks()).map_err(|fault| fault.to_string())
 }
 
 fn rule_compiles(rule: &RuleText) -> Result<(), String> {

@@ -129,6 +129,24 @@ fn the_schemas_of_routes_are_looked_at_with_their_rules_and_caps() {
 }
 
 #[test]
+fn a_fallback_of_a_schema_that_does_not_fit_there_is_a_problem_of_the_config() {
+    let folder = Folder::new("fallback");
+    let color = "\"color\": {\"x-backstay-fallback\": \"blue\", ";
+    folder.write("loose.json", &LOOSE.replace("\"color\": {", color));
+    folder.write("backstay.toml", CONFIG);
+    let (code, out) = folder.check(&["--json"]);
+    let told: Value = serde_json::from_str(&out).unwrap();
+    let problem = &told["problems"][0];
+    assert_eq!((code, &problem["code"]), (1, &Value::from("bad-schema")), "{out}");
+    assert_eq!(problem["line"], 13, "{out}");
+    let message = problem["message"].as_str().unwrap();
+    assert!(message.contains("the x-backstay-fallback at '/properties/color'"), "{message}");
+    assert_eq!(folder.check(&["--schema", "loose.json"]).0, 1);
+    folder.write("loose.json", &LOOSE.replace("\"color\": {", &color.replace("blue", "red")));
+    assert_eq!(folder.check(&["--json"]).0, 0);
+}
+
+#[test]
 fn what_a_target_does_not_enforce_is_told_of() {
     let folder = Folder::new("dropped");
     folder.write("loose.json", &LOOSE.replace("\"string\"", "\"string\", \"maxLength\": 9"));

@@ -247,9 +247,11 @@ impl Ready {
     fn of(route: &Route) -> Result<Self, PolicyFault> {
         let fault = |note: String| PolicyFault { route: route.name.clone(), note };
         let schema = match &route.schema {
-            Some(source) => Some(Arc::new(
-                Schema::compile(source).map_err(|cause| fault(format!("schema: {cause}")))?,
-            )),
+            Some(source) => {
+                let schema = Schema::compile(source);
+                let schema = schema.and_then(|schema| schema.fallbacks().map(|()| schema));
+                Some(Arc::new(schema.map_err(|cause| fault(format!("schema: {cause}")))?))
+            }
             None => None,
         };
         let compile = |rule: &crate::policy::RuleText| {

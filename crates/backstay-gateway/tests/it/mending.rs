@@ -92,6 +92,28 @@ async fn a_wrong_enum_becomes_the_declared_fallback_at_once_or_after_exactly_thr
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_schema_whose_own_fallback_does_not_fit_is_refused_before_any_call() {
+    let (world, fixed) = world(&said(r#"{"status": "DENIED"}"#), "").await;
+    let mut body = decision();
+    let status = &mut body["response_format"]["json_schema"]["schema"]["properties"]["status"];
+    status["x-backstay-fallback"] = json!("ON HOLD");
+    let seen = world.ask(OPENAI, &body).await;
+    assert_eq!((seen.status, fixed.connections()), (400, 0), "{}", seen.text());
+    let error = &seen.json()["error"];
+    assert_eq!(error["param"], "response_format");
+    let told = error["message"].as_str().unwrap();
+    assert!(told.contains("x-backstay-fallback at '/properties/status'"), "{told}");
+    // A call of a tool takes no fallback.
+    let mut body = request(OPENAI, "r", HELLO);
+    let parameters = json!({"properties": {"a": {"enum": ["x"], "x-backstay-fallback": "y"}}});
+    body["tools"] = json!([{"type": "function",
+        "function": {"name": "t", "parameters": parameters}}]);
+    let seen = world.ask(OPENAI, &body).await;
+    assert_eq!(seen.status, 200, "{}", seen.text());
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_field_that_is_rejected_ends_the_call_and_one_that_is_flagged_passes_marked() {
     const LOWER: &str = r#"{"status": "maybe"}"#;
     let reject = "fields = [{ at = \"/status\", on_fail = \"reject\" }]";

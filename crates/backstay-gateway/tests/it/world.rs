@@ -152,7 +152,8 @@ pub(crate) fn read(text: &str) -> Settings {
         today: Clock::start().today(),
         checks: Checks {
             schema: &|schema| {
-                Schema::compile(schema).map(|_| ()).map_err(|fault| fault.to_string())
+                let compiled = Schema::compile(schema);
+                compiled.and_then(|schema| schema.fallbacks()).map_err(|fault| fault.to_string())
             },
             rule: &|rule: &RuleText| {
                 Rule::compile(

@@ -37,7 +37,7 @@ use serde_json::{Map, Value};
 
 pub use change::{Change, Rule};
 pub use fault::CannotLower;
-pub use own::{cut_own, without_own};
+pub use own::{cut_own, own_values, without_own};
 pub use subset::Subset;
 pub use tally::Tally;
 pub use undo::{Event, EventKind, RepeatedKey, Undone};

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::refs::{LIST, NAMED, ONE};
+use super::refs::{LIST, NAMED, ONE, step};
 
 /// What the names of our annotations begin with.
 const OWN: &str = "x-backstay-";
@@ -24,6 +24,38 @@ pub fn without_own(schema: &Value) -> Option<Value> {
     let mut schema = schema.clone();
     strip(&mut schema, Place::Schema, 0);
     Some(schema)
+}
+
+/// What the annotation `name` says in `schema` and in each schema inside it, with the JSON pointer to
+/// the schema it stands in. What only looks like one, such as a property of that name, is none.
+pub fn own_values<'s>(schema: &'s Value, name: &str) -> Vec<(String, &'s Value)> {
+    let mut found = Vec::new();
+    let mut open = vec![(String::new(), schema, Place::Schema, 0)];
+    while let Some((at, value, place, depth)) = open.pop() {
+        if depth > DEPTH || matches!(place, Place::Value) {
+            continue;
+        }
+        match value {
+            Value::Array(items) => open.extend(
+                items
+                    .iter()
+                    .enumerate()
+                    .map(|(index, item)| (format!("{at}/{index}"), item, place.item(), depth + 1)),
+            ),
+            Value::Object(members) => {
+                for (key, inner) in members {
+                    if place.cuts(key) && key == name {
+                        found.push((at.clone(), inner));
+                    } else {
+                        open.push((step(&at, key), inner, place.member(key), depth + 1));
+                    }
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    found.sort_by(|one, two| one.0.cmp(&two.0));
+    found
 }
 
 /// The JSON `text` without our annotations in the schemas that stand at `path`, and every other byte

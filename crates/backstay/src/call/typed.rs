@@ -144,7 +144,8 @@ where
     let name = T::schema_name().into_owned();
     let generator = SchemaSettings::draft2020_12().into_generator();
     let schema = generator.into_root_schema_for::<T>().to_value();
-    if let Err(cause) = engine.schemas().get(&schema) {
+    let compiled = engine.schemas().get(&schema);
+    if let Err(cause) = compiled.and_then(|schema| schema.fallbacks()) {
         return Err(TypedError::Schema { name, cause });
     }
     // A body that cannot be scanned is left as it is: settling says what is wrong with it.

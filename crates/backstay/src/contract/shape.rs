@@ -92,7 +92,9 @@ pub(super) fn settle(
         }
         Some(Own::Json) => Ok((Asked::ByCaller { schema: None }, checks(Shape::Json, rules))),
         Some(Own::Schema(schema)) => {
-            let compiled = engine.schemas().get(&schema).map_err(|fault| {
+            let compiled = engine.schemas().get(&schema);
+            let usable = compiled.and_then(|schema| schema.fallbacks().map(|()| schema));
+            let compiled = usable.map_err(|fault| {
                 let note = format!("the response schema cannot be used: {fault}");
                 CallError::local(Local::InvalidRequest, note).blaming(field(ask.dialect))
             })?;

@@ -51,9 +51,10 @@ fn cap(route: &Route) -> Option<u64> {
 
 /// What is wrong with a schema, and what is doubtful about it.
 pub(super) fn of_schema(file: &SchemaFile, usage: &Usage<'_>, allowed: &[Lint]) -> Vec<Problem> {
-    if let Err(fault) = Schema::compile(&file.value) {
+    let compiled = Schema::compile(&file.value);
+    if let Err(fault) = compiled.and_then(|schema| schema.fallbacks()) {
         let pointer = match &fault {
-            SchemaFault::Invalid { pointer, .. } => pointer.as_str(),
+            SchemaFault::Invalid { pointer, .. } | SchemaFault::Fallback { pointer, .. } => pointer,
             _ => "",
         };
         return vec![Problem {

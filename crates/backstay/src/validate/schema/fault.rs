@@ -56,6 +56,14 @@ pub enum SchemaFault {
         /// What is wrong there.
         problem: String,
     },
+    /// A value that it declares in the place of one that does not fit does not fit itself.
+    #[error("the x-backstay-fallback at '{pointer}' does not fit there: {problem}")]
+    Fallback {
+        /// The schema it stands in, as a JSON pointer. Empty: the whole.
+        pointer: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The compiler failed in a way it does not name.
     #[error("the schema could not be compiled")]
     Failed,

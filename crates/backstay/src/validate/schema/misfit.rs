@@ -9,7 +9,7 @@ use super::super::outline::{Outline, parts};
 use super::{Documents, Schema};
 
 /// Where a schema is put while parts of it are checked; no schema refers to it by itself.
-const WHOLE: &str = "urn:backstay:whole";
+pub(super) const WHOLE: &str = "urn:backstay:whole";
 
 /// Why a value can never stand at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub fn misfit(schema: &Value, pointer: &str, value: &Value) -> Option<Misfit> {
 }
 
 /// A reference to a part of the whole schema.
-fn reference(part: &str) -> String {
+pub(super) fn reference(part: &str) -> String {
     let mut reference = format!("{WHOLE}#");
     for byte in part.bytes() {
         if byte.is_ascii_alphanumeric() || b"/_-.~$".contains(&byte) {

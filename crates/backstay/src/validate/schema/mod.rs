@@ -23,6 +23,7 @@ mod check;
 mod compile;
 mod documents;
 mod equal;
+mod fallbacks;
 mod fault;
 mod format;
 mod meter;
@@ -55,6 +56,7 @@ pub struct Schema {
     patterns: usize,
     compiled: Validator<Metered>,
     outline: OnceLock<Outline>,
+    misplaced: OnceLock<Option<SchemaFault>>,
 }
 
 impl Schema {
@@ -99,8 +101,8 @@ impl Schema {
     ) -> Result<Self, SchemaFault> {
         let compiled = compile::compiled(source, documents, formats)?;
         let (hash, patterns) = (measured.hash(), measured.patterns);
-        let outline = OnceLock::new();
-        Ok(Self { source: source.clone(), hash, patterns, compiled, outline })
+        let (outline, misplaced) = (OnceLock::new(), OnceLock::new());
+        Ok(Self { source: source.clone(), hash, patterns, compiled, outline, misplaced })
     }
 
     /// The schema as it was given.
@@ -117,6 +119,17 @@ impl Schema {
     /// What the schema says in so many words; made when it is first asked for.
     pub fn outline(&self) -> &Outline {
         self.outline.get_or_init(|| Outline::of(&self.source))
+    }
+
+    /// Whether the fallbacks it declares for its places (`x-backstay-fallback`) fit there; looked at
+    /// when it is first asked. Who takes none of them, as calls of tools do, need not ask.
+    ///
+    /// # Errors
+    ///
+    /// [`SchemaFault::Fallback`], the first that does not.
+    pub fn fallbacks(&self) -> Result<(), SchemaFault> {
+        let misplaced = self.misplaced.get_or_init(|| fallbacks::misplaced(&self.source));
+        misplaced.clone().map_or(Ok(()), Err)
     }
 
     /// Checks `value` against the schema.
