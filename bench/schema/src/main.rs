@@ -2,8 +2,8 @@
 //! `jsonschema` on it, against `jsonmend` to a tape and Backstay's check on that.
 //!
 //! `cargo run --release` in this folder; with `--no-default-features` the peers alone, with the
-//! quicker map of `serde_json`. Both sides take turns in short windows. Times are the medians, the
-//! ratio that of neighbouring windows; the parts behind them are the best.
+//! quicker map of `serde_json`; `run` has both in turns. Both sides take turns in short windows.
+//! Times are the medians, the ratio that of neighbouring windows; the parts behind them are the best.
 
 #[cfg(feature = "ours")]
 mod ours;

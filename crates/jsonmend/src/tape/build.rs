@@ -258,7 +258,7 @@ impl Builder {
             let Some(byte) = bytes.get(self.at) else { return Ok(()) };
             match (self.expect, byte) {
                 (Expect::Key | Expect::Member, b'"') => {
-                    self.string(bytes, self.at + 1, self.at + 1, Escaped::No)?;
+                    self.key(bytes)?;
                     if bytes.get(self.at) == Some(&b':') {
                         self.at += 1;
                         self.expect = Expect::Value;
@@ -288,7 +288,7 @@ impl Builder {
     #[inline]
     fn value(&mut self, bytes: &[u8], byte: u8, reach: Reach) -> Result<(), Step> {
         match byte {
-            b'"' => self.string(bytes, self.at + 1, self.at + 1, Escaped::No),
+            b'"' => self.text(bytes),
             b'-' | b'0'..=b'9' => self.number(bytes, reach),
             b'{' => self.open(Tag::Object),
             b'[' => self.open(Tag::Array),
@@ -365,6 +365,33 @@ impl Builder {
         self.expect = Expect::End;
     }
 
+    /// A key: most have no escape and end in this text.
+    #[inline]
+    fn key(&mut self, bytes: &[u8]) -> Result<(), Step> {
+        let start = self.at + 1;
+        let end = plain::stop_after(bytes, start);
+        match (bytes.get(end), bytes.get(start..end)) {
+            (Some(b'"'), Some(inside)) => {
+                self.put_key(inside, start, end);
+                Ok(())
+            }
+            _ => self.string(bytes, start, end, Escaped::No),
+        }
+    }
+
+    /// A string that is a value, likewise.
+    #[inline]
+    fn text(&mut self, bytes: &[u8]) -> Result<(), Step> {
+        let start = self.at + 1;
+        let end = plain::stop_after(bytes, start);
+        if bytes.get(end) == Some(&b'"') {
+            self.put(Word::scalar(Tag::Plain, start, end), end + 1);
+            return Ok(());
+        }
+        self.string(bytes, start, end, Escaped::No)
+    }
+
+    /// A string that was read up to `scanned`.
     fn string(
         &mut self,
         bytes: &[u8],
@@ -496,6 +523,14 @@ mod tests {
             let mut builder = Builder::new(8);
             assert_eq!(builder.run(text.as_bytes(), Reach::Whole), Step::Done);
             assert_eq!(builder.twice(text).len(), 1, "{text}");
+        }
+        for length in 0..40 {
+            let key = "k".repeat(length);
+            let text = format!("{{\"{key}\":1,\"{key}j\":2,\"j{key}\":3,\"{key}\":4}}");
+            let mut builder = Builder::new(8);
+            assert_eq!(builder.run(text.as_bytes(), Reach::Whole), Step::Done);
+            let again = if length == 0 { 2 } else { 1 };
+            assert_eq!(builder.twice(&text).len(), again, "{text}");
         }
         let many: Vec<String> = (0..100).map(|key| format!("\"k{key}\":0,")).collect();
         let many = many.concat();

@@ -84,8 +84,23 @@ pub(super) enum Escaped {
     Yes,
 }
 
+/// Whether two of the hashes may be the same: not where each has a bit of its own.
 #[inline]
 fn may_repeat(hashes: &[u32]) -> bool {
+    let mut seen = [0_u64; 8];
+    for hash in hashes {
+        let [low, high, ..] = hash.to_le_bytes();
+        let bits = &mut seen[usize::from(high % 8)];
+        let bit = 1 << (low % 64);
+        if *bits & bit != 0 {
+            return repeats(hashes);
+        }
+        *bits |= bit;
+    }
+    false
+}
+
+fn repeats(hashes: &[u32]) -> bool {
     if hashes.len() > PAIRWISE {
         return repeats_sorted(hashes);
     }
@@ -128,15 +143,19 @@ fn key<'t>(words: &[Word], text: &'t str, place: usize) -> Cow<'t, str> {
 #[inline]
 fn hash(key: &[u8]) -> u32 {
     const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |sum: u64, word: u64| (sum.rotate_left(5) ^ word).wrapping_mul(MIX);
     let mut sum = key.len() as u64;
-    let (words, tail) = key.as_chunks::<8>();
-    for word in words {
-        sum = (sum.rotate_left(5) ^ u64::from_le_bytes(*word)).wrapping_mul(MIX);
+    if let Some(last) = key.last_chunk() {
+        // What is left behind the whole words, with what stands before it.
+        for word in key.as_chunks().0 {
+            sum = mix(sum, u64::from_le_bytes(*word));
+        }
+        sum = mix(sum, u64::from_le_bytes(*last));
+    } else if let (Some(first), Some(last)) = (key.first_chunk(), key.last_chunk()) {
+        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+        sum = mix(sum, u64::from(first) << 32 | u64::from(last));
+    } else {
+        sum = mix(sum, key.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
     }
-    let mut last = 0;
-    for byte in tail {
-        last = last << 8 | u64::from(*byte);
-    }
-    sum = (sum.rotate_left(5) ^ last).wrapping_mul(MIX);
     (sum >> 32) as u32
 }

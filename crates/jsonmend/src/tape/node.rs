@@ -41,6 +41,7 @@ impl<'t> Node<'t> {
     }
 
     /// Index of this value's word on the tape: tells it from every other value of the document.
+    #[inline]
     pub fn place(self) -> usize {
         self.at
     }
@@ -48,6 +49,14 @@ impl<'t> Node<'t> {
     /// How many words of the tape the value takes: one for itself, and for each key and value in it.
     pub fn words(self) -> usize {
         self.end() - self.at
+    }
+
+    /// The value at another place of the document, as [`Node::place`] tells it; at the place of a key
+    /// the key, and `null` where the document has no such place.
+    #[inline]
+    #[must_use]
+    pub fn seek(self, place: usize) -> Self {
+        Self { at: place, ..self }
     }
 
     #[inline]
@@ -81,27 +90,39 @@ impl<'t> Node<'t> {
     /// A number as it was written, every digit kept; `None` for anything else.
     #[inline]
     pub fn number(self) -> Option<&'t str> {
-        (self.word().tag() == Tag::Number).then(|| self.lexeme())
+        let word = self.word();
+        (word.tag() == Tag::Number).then(|| self.slice(word))
     }
 
     /// The text of a string, borrowed unless it has escapes; `None` for anything else.
     #[inline]
     pub fn string(self) -> Option<Cow<'t, str>> {
-        match self.word().tag() {
-            Tag::Plain => Some(Cow::Borrowed(self.lexeme())),
-            Tag::Escaped => Some(escape::decode(self.lexeme())),
-            _ => None,
+        let word = self.word();
+        if !matches!(word.tag(), Tag::Plain | Tag::Escaped) {
+            return None;
         }
+        let inside = self.slice(word);
+        Some(if word.tag() == Tag::Plain { Cow::Borrowed(inside) } else { decoded(inside) })
     }
 
     /// The scalar as it stands in the text: of a string its inside, escapes and all. It is strict
     /// JSON, so it can be written out again as it is. Empty for containers.
     #[inline]
     pub fn lexeme(self) -> &'t str {
-        if self.word().is_container() {
-            return "";
-        }
-        let (start, end) = self.word().span();
+        let word = self.word();
+        if word.is_container() { "" } else { self.slice(word) }
+    }
+
+    /// How many bytes of the text the [`Node::lexeme`] takes; 0 for containers.
+    #[inline]
+    pub fn bytes(self) -> usize {
+        let word = self.word();
+        if word.is_container() { 0 } else { word.small() }
+    }
+
+    #[inline]
+    fn slice(self, scalar: Word) -> &'t str {
+        let (start, end) = scalar.span();
         self.text.get(start..end).unwrap_or_default()
     }
 
@@ -168,11 +189,6 @@ impl<'t> Node<'t> {
         }
     }
 
-    #[inline]
-    fn sibling(self, at: usize) -> Self {
-        Self { at, ..self }
-    }
-
     /// Says whether two values are equal: numbers by their digits, objects in any order.
     pub fn same(self, other: Node<'_>) -> bool {
         // Explicit work list: depth is bounded by the tape's, but not by the machine's stack.
@@ -201,6 +217,12 @@ impl<'t> Node<'t> {
         }
         true
     }
+}
+
+/// Out of line: few strings have escapes, and reading the others is to stay small.
+#[inline(never)]
+fn decoded(inside: &str) -> Cow<'_, str> {
+    escape::decode(inside)
 }
 
 /// The values of the same keys, when both objects have the same keys. Same order is the common
@@ -241,7 +263,7 @@ impl<'t> Iterator for Items<'t> {
         if self.next >= self.end {
             return None;
         }
-        let item = self.node.sibling(self.next);
+        let item = self.node.seek(self.next);
         self.next = item.end();
         Some(item)
     }
@@ -263,9 +285,27 @@ impl<'t> Iterator for Members<'t> {
         if self.next + 1 >= self.end {
             return None;
         }
-        let key = self.node.sibling(self.next);
-        let value = self.node.sibling(self.next + 1);
+        let key = self.node.seek(self.next);
+        let value = self.node.seek(self.next + 1);
         self.next = value.end();
         Some((key.string().unwrap_or_default(), value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tape::build::{Builder, Reach, Step};
+
+    #[test]
+    fn a_place_leads_back_to_its_value_and_one_beyond_the_tape_to_null() {
+        let text = r#"{"a":[1,"x\n"]}"#;
+        let mut builder = Builder::new(8);
+        assert_eq!(builder.run(text.as_bytes(), Reach::Whole), Step::Done);
+        let root = Node::root(builder.words(), text).unwrap();
+        let found = root.seek(root.pointer("/a/1").unwrap().place());
+        assert_eq!((found.lexeme(), found.bytes()), ("x\\n", 3));
+        assert_eq!(root.seek(1).string().as_deref(), Some("a"));
+        assert_eq!((root.seek(99).kind(), root.bytes()), (Kind::Null, 0));
     }
 }

@@ -34,8 +34,8 @@ impl Spent {
 struct Meter {
     running: Cell<bool>,
     left: Cell<u64>,
-    /// An address in the stack where the computation began.
-    stack: Cell<usize>,
+    /// The lowest address the stack may have: [`MAX_STACK`] below where the computation began.
+    floor: Cell<usize>,
     a_key: Cell<u64>,
     /// What the long keys seen so far come to, in looks.
     long_keys: Cell<u64>,
@@ -47,7 +47,7 @@ thread_local! {
         Meter {
             running: Cell::new(false),
             left: Cell::new(0),
-            stack: Cell::new(0),
+            floor: Cell::new(0),
             a_key: Cell::new(1),
             long_keys: Cell::new(0),
         }
@@ -61,7 +61,7 @@ pub(super) fn run<T>(looks: u64, a_key: u64, work: impl FnOnce() -> T) -> Result
     METER.with(|meter| {
         meter.running.set(true);
         meter.left.set(looks);
-        meter.stack.set(std::ptr::from_ref(&here).addr());
+        meter.floor.set(std::ptr::from_ref(&here).addr().wrapping_sub(MAX_STACK));
         meter.a_key.set(a_key);
         meter.long_keys.set(0);
     });
@@ -70,34 +70,56 @@ pub(super) fn run<T>(looks: u64, a_key: u64, work: impl FnOnce() -> T) -> Result
     outcome.map_err(|payload| payload.downcast::<Spent>().map_or(Spent::Failed, |spent| *spent))
 }
 
-/// Takes `cost` looks off the meter, if one runs; unwinds when it is empty.
+/// Takes `cost` looks off the meter, if one runs; unwinds when it is empty, or when the stack is.
 #[inline]
 pub(super) fn look(cost: u64) {
     let here = 0_u8;
     METER.with(|meter| {
         let left = meter.left.get();
-        let depth = std::ptr::from_ref(&here).addr().abs_diff(meter.stack.get());
-        if cost > left || depth > MAX_STACK {
-            return stop(meter, depth);
+        // One comparison for both sides of where it began, whichever way the stack grows.
+        let above_floor = std::ptr::from_ref(&here).addr().wrapping_sub(meter.floor.get());
+        if cost > left || above_floor > 2 * MAX_STACK {
+            return stop(meter, above_floor);
+        }
+        meter.left.set(left - cost);
+    });
+}
+
+/// As [`look`], where whatever goes deeper looks there itself: the stack is not measured.
+#[inline]
+pub(super) fn charge(cost: u64) {
+    METER.with(|meter| {
+        let left = meter.left.get();
+        if cost > left {
+            return stop(meter, 0);
         }
         meter.left.set(left - cost);
     });
 }
 
 #[cold]
-fn stop(meter: &Meter, depth: usize) {
+fn stop(meter: &Meter, above_floor: usize) {
     if meter.running.get() {
-        resume_unwind(Box::new(if depth > MAX_STACK { Spent::Stack } else { Spent::Looks }));
+        let is_deep = above_floor > 2 * MAX_STACK;
+        resume_unwind(Box::new(if is_deep { Spent::Stack } else { Spent::Looks }));
     }
 }
 
 /// Takes the looks for one key off the meter: every pattern may be tried on it.
 #[inline]
 pub(super) fn look_at_key(key: &str) {
+    let a_key = METER.with(|meter| meter.a_key.get());
+    if key.len() < BYTES_A_LOOK {
+        return charge(a_key);
+    }
+    look_at_long_key(key, a_key);
+}
+
+fn look_at_long_key(key: &str, a_key: u64) {
     if key.len() > LONG_KEY {
         METER.with(|meter| meter.long_keys.set(meter.long_keys.get().saturating_add(length(key))));
     }
-    look(length(key).saturating_mul(METER.with(|meter| meter.a_key.get())));
+    charge(length(key).saturating_mul(a_key));
 }
 
 /// Keys of more bytes are long. Each error keeps the path to its value, keys and all.
@@ -108,10 +130,13 @@ pub(super) fn long_keys() -> u64 {
     METER.with(|meter| meter.long_keys.get())
 }
 
+/// Bytes of a text that one look goes over, once or twice.
+const BYTES_A_LOOK: usize = 32;
+
 /// The cost of going over a text once or twice.
 #[inline]
 pub(super) fn length(text: &str) -> u64 {
-    1 + u64::try_from(text.len() / 32).unwrap_or(u64::MAX)
+    1 + u64::try_from(text.len() / BYTES_A_LOOK).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

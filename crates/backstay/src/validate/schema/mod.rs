@@ -148,7 +148,7 @@ impl Schema {
     ///
     /// As [`Schema::check`], in the same words.
     pub fn check_node(&self, node: jsonmend::Node<'_>) -> Result<(), Unfit> {
-        self.check_seen(Seen::Tape(node), u64::try_from(node.words()).unwrap_or(u64::MAX))
+        self.check_seen(Seen::on_tape(&node), u64::try_from(node.words()).unwrap_or(u64::MAX))
     }
 }
 

@@ -12,7 +12,7 @@ use jsonschema::types::JsonType;
 use serde_json::{Map, Value};
 
 use super::equal;
-use super::meter::{self, length, look};
+use super::meter::{self, charge, length, look};
 use super::number::Numeral;
 
 /// The most characters of a text that an error keeps: more than are told.
@@ -21,38 +21,55 @@ const ERROR_CHARS: usize = 80;
 /// The values that `jsonschema` is given.
 pub(super) struct Metered;
 
-/// One value.
+/// One value. It is handed about at every step of a check, so it is kept to two words: a value on a
+/// tape is a place in a document.
 #[derive(Clone, Copy)]
 pub(super) enum Seen<'a> {
-    /// On a tape.
-    Tape(jsonmend::Node<'a>),
+    /// On a tape: a node of its document, and the value's own place there.
+    Tape(&'a jsonmend::Node<'a>, u32),
     /// In memory.
     Value(&'a Value),
     /// A key, checked by itself.
-    Name(&'a str),
+    Name(&'a &'a str),
 }
 
 /// The items of an array.
 #[derive(Clone, Copy)]
 pub(super) enum SeenItems<'a> {
-    Tape(jsonmend::Node<'a>),
-    Value(&'a [Value]),
+    Tape(&'a jsonmend::Node<'a>, u32),
+    Value(&'a Vec<Value>),
 }
 
 /// The members of an object.
 #[derive(Clone, Copy)]
 pub(super) enum SeenMembers<'a> {
-    Tape(jsonmend::Node<'a>),
+    Tape(&'a jsonmend::Node<'a>, u32),
     Value(&'a Map<String, Value>),
+}
+
+/// The node at a place of a document.
+#[inline]
+fn node_at<'a>(document: &jsonmend::Node<'a>, place: u32) -> jsonmend::Node<'a> {
+    document.seek(place as usize)
+}
+
+#[inline]
+fn place_of(node: jsonmend::Node<'_>) -> u32 {
+    u32::try_from(node.place()).unwrap_or(u32::MAX)
 }
 
 // --- what it is, without a count ---
 
 impl<'a> Seen<'a> {
+    pub(super) fn on_tape(node: &'a jsonmend::Node<'a>) -> Self {
+        Self::Tape(node, place_of(*node))
+    }
+
     #[inline]
     pub(super) fn items(self) -> Option<SeenItems<'a>> {
         match self {
-            Self::Tape(node) if node.kind() == ValueKind::Array => Some(SeenItems::Tape(node)),
+            Self::Tape(document, place) => (node_at(document, place).kind() == ValueKind::Array)
+                .then_some(SeenItems::Tape(document, place)),
             Self::Value(Value::Array(items)) => Some(SeenItems::Value(items)),
             _ => None,
         }
@@ -61,7 +78,8 @@ impl<'a> Seen<'a> {
     #[inline]
     pub(super) fn members(self) -> Option<SeenMembers<'a>> {
         match self {
-            Self::Tape(node) if node.kind() == ValueKind::Object => Some(SeenMembers::Tape(node)),
+            Self::Tape(document, place) => (node_at(document, place).kind() == ValueKind::Object)
+                .then_some(SeenMembers::Tape(document, place)),
             Self::Value(Value::Object(members)) => Some(SeenMembers::Value(members)),
             _ => None,
         }
@@ -70,7 +88,7 @@ impl<'a> Seen<'a> {
     #[inline]
     pub(super) fn text(self) -> Option<Cow<'a, str>> {
         match self {
-            Self::Tape(node) => node.string(),
+            Self::Tape(document, place) => node_at(document, place).string(),
             Self::Value(value) => value.as_str().map(Cow::Borrowed),
             Self::Name(name) => Some(Cow::Borrowed(name)),
         }
@@ -79,7 +97,7 @@ impl<'a> Seen<'a> {
     #[inline]
     pub(super) fn numeral(self) -> Option<Numeral<'a>> {
         match self {
-            Self::Tape(node) => node.number().map(Numeral::Written),
+            Self::Tape(document, place) => node_at(document, place).number().map(Numeral::Written),
             Self::Value(Value::Number(number)) => Some(Numeral::Held(number)),
             _ => None,
         }
@@ -87,7 +105,7 @@ impl<'a> Seen<'a> {
 
     pub(super) fn truth(self) -> Option<bool> {
         match self {
-            Self::Tape(node) => node.boolean(),
+            Self::Tape(document, place) => node_at(document, place).boolean(),
             Self::Value(value) => value.as_bool(),
             Self::Name(_) => None,
         }
@@ -100,7 +118,7 @@ impl<'a> Seen<'a> {
     #[inline]
     fn kind(self) -> JsonType {
         match self {
-            Self::Tape(node) => match node.kind() {
+            Self::Tape(document, place) => match node_at(document, place).kind() {
                 ValueKind::Null => JsonType::Null,
                 ValueKind::Boolean => JsonType::Boolean,
                 ValueKind::Number => JsonType::Number,
@@ -119,32 +137,38 @@ impl<'a> Seen<'a> {
 }
 
 impl<'a> SeenItems<'a> {
+    #[inline]
     pub(super) fn count(self) -> usize {
         match self {
-            Self::Tape(node) => node.len(),
+            Self::Tape(document, place) => node_at(document, place).len(),
             Self::Value(items) => items.len(),
         }
     }
 
+    #[inline]
     pub(super) fn each(self) -> Items<'a> {
         match self {
-            Self::Tape(node) => Items::Tape(node.items()),
+            Self::Tape(document, place) => Items::Tape(document, node_at(document, place).items()),
             Self::Value(items) => Items::Value(items.iter()),
         }
     }
 }
 
 impl<'a> SeenMembers<'a> {
+    #[inline]
     pub(super) fn count(self) -> usize {
         match self {
-            Self::Tape(node) => node.len(),
+            Self::Tape(document, place) => node_at(document, place).len(),
             Self::Value(members) => members.len(),
         }
     }
 
+    #[inline]
     pub(super) fn each(self) -> Members<'a> {
         match self {
-            Self::Tape(node) => Members::Tape(node.members()),
+            Self::Tape(document, place) => {
+                Members::Tape(document, node_at(document, place).members())
+            }
             Self::Value(members) => Members::Value(members.iter()),
         }
     }
@@ -152,10 +176,11 @@ impl<'a> SeenMembers<'a> {
     /// The member of this name. A tape is searched through: a look for each eight members.
     pub(super) fn find(self, name: &str) -> Option<Seen<'a>> {
         match self {
-            Self::Tape(node) => {
+            Self::Tape(document, place) => {
+                let node = node_at(document, place);
                 look(1 + u64::try_from(node.len() / 8).unwrap_or(u64::MAX));
                 let named = node.members().filter(|(key, _)| key == name);
-                named.last().map(|(_, member)| Seen::Tape(member))
+                named.last().map(|(_, member)| Seen::Tape(document, place_of(member)))
             }
             Self::Value(members) => {
                 look(1);
@@ -181,7 +206,7 @@ impl Json for Metered {
     }
 
     fn with_string_node<T>((): &mut (), string: &str, f: impl FnOnce(Seen<'_>) -> T) -> T {
-        f(Seen::Name(string))
+        f(Seen::Name(&string))
     }
 }
 
@@ -240,17 +265,29 @@ impl<'a> Node<'a, Metered> for Seen<'a> {
         self.kind()
     }
 
+    #[inline]
+    fn is_string(&self) -> bool {
+        self.json_type() == JsonType::String
+    }
+
+    #[inline]
     fn string_length_within(&self, min: u64, max: u64) -> Option<bool> {
-        let (bytes, most) = match self {
-            Self::Tape(node) if node.kind() == ValueKind::String => (node.lexeme().len(), 12),
-            Self::Value(Value::String(text)) => (text.len(), 4),
-            Self::Name(name) => (name.len(), 4),
-            Self::Tape(_) | Self::Value(_) => return None,
+        // A character takes one to four bytes, as an escape up to twelve: that decides most texts.
+        let (bytes, fewest) = match self {
+            Self::Tape(document, place) => {
+                let node = node_at(document, *place);
+                if node.kind() != ValueKind::String {
+                    return None;
+                }
+                (node.bytes(), node.bytes().div_ceil(12))
+            }
+            Self::Value(Value::String(text)) => (text.len(), text.len().div_ceil(4)),
+            Self::Name(name) => (name.len(), name.len().div_ceil(4)),
+            Self::Value(_) => return None,
         };
         look(1);
-        // A character takes one to four bytes, as an escape up to twelve: that decides most texts.
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        let fewest = bytes.div_ceil(most);
+        let fewest = u64::try_from(fewest).unwrap_or(u64::MAX);
         if bytes < min || fewest > max {
             return Some(false);
         }
@@ -276,7 +313,7 @@ impl<'a> Node<'a, Metered> for Seen<'a> {
             JsonType::Object => Value::Object(Map::new()),
             _ => match (self.text(), *self) {
                 (Some(text), _) => Value::String(text.chars().take(ERROR_CHARS).collect()),
-                (None, Self::Tape(node)) => node.to_value(),
+                (None, Self::Tape(document, place)) => node_at(document, place).to_value(),
                 (None, Self::Value(_) | Self::Name(_)) => Value::Null,
             },
         })
@@ -285,9 +322,7 @@ impl<'a> Node<'a, Metered> for Seen<'a> {
     fn identity(&self) -> Option<NodeIdentity> {
         look(1);
         Some(match self {
-            Self::Tape(node) => {
-                NodeIdentity::tagged(TAPE, u32::try_from(node.place()).unwrap_or(u32::MAX))
-            }
+            Self::Tape(_, place) => NodeIdentity::tagged(TAPE, *place),
             Self::Value(value) => NodeIdentity::new(std::ptr::from_ref::<Value>(value).addr()),
             Self::Name(name) => NodeIdentity::new(name.as_ptr().addr()),
         })
@@ -302,6 +337,7 @@ impl<'a> Object<'a, Metered> for SeenMembers<'a> {
     type MemberName = Cow<'a, str>;
     type MembersIter = Members<'a>;
 
+    #[inline]
     fn len(&self) -> usize {
         self.count()
     }
@@ -318,7 +354,7 @@ impl<'a> Object<'a, Metered> for SeenMembers<'a> {
 
 /// The members one by one, each with a look.
 pub(super) enum Members<'a> {
-    Tape(jsonmend::Members<'a>),
+    Tape(&'a jsonmend::Node<'a>, jsonmend::Members<'a>),
     Value(serde_json::map::Iter<'a>),
 }
 
@@ -328,9 +364,9 @@ impl<'a> Iterator for Members<'a> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let (key, member) = match self {
-            Self::Tape(members) => {
+            Self::Tape(document, members) => {
                 let (key, member) = members.next()?;
-                (key, Seen::Tape(member))
+                (key, Seen::Tape(document, place_of(member)))
             }
             Self::Value(members) => {
                 let (key, member) = members.next()?;
@@ -346,6 +382,7 @@ impl<'a> Array<'a, Metered> for SeenItems<'a> {
     type Node = Seen<'a>;
     type ElementsIter = Items<'a>;
 
+    #[inline]
     fn len(&self) -> usize {
         self.count()
     }
@@ -362,7 +399,7 @@ impl<'a> Array<'a, Metered> for SeenItems<'a> {
 
 /// The items one by one, each with a look.
 pub(super) enum Items<'a> {
-    Tape(jsonmend::Items<'a>),
+    Tape(&'a jsonmend::Node<'a>, jsonmend::Items<'a>),
     Value(std::slice::Iter<'a, Value>),
 }
 
@@ -371,9 +408,11 @@ impl<'a> Iterator for Items<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Seen<'a>> {
-        look(1);
+        charge(1);
         match self {
-            Self::Tape(items) => items.next().map(Seen::Tape),
+            Self::Tape(document, items) => {
+                items.next().map(|item| Seen::Tape(document, place_of(item)))
+            }
             Self::Value(items) => items.next().map(Seen::Value),
         }
     }

@@ -50,14 +50,53 @@ impl Numeral<'_> {
 }
 
 fn written_whole(text: &str) -> Option<i128> {
+    match short(text) {
+        Some((number, 0)) => return Some(number.into()),
+        // A common fraction, told by its last digit.
+        Some((digits, _)) if digits % 10 != 0 => return None,
+        Some(_) | None => {}
+    }
     if let Ok(number) = text.parse::<i64>() {
         return Some(number.into());
     }
-    // The common fraction, told by its last digit.
-    if text.contains('.') && !text.ends_with('0') && !text.contains(['e', 'E']) {
+    text.parse::<u64>().map(Into::into).ok().or_else(|| Decimal::of(text).whole())
+}
+
+/// A number of at most sixteen bytes without sign and exponent, as most are: its digits as one whole
+/// number, and how many of them stand behind the point.
+#[inline]
+fn short(text: &str) -> Option<(u64, usize)> {
+    if text.len() > 16 {
         return None;
     }
-    text.parse::<u64>().map(Into::into).ok().or_else(|| Decimal::of(text).whole())
+    let (mut digits, mut whole) = (0, None);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'0'..=b'9' => digits = digits * 10 + u64::from(byte - b'0'),
+            b'.' if whole.is_none() => whole = Some(at),
+            _ => return None,
+        }
+    }
+    Some((digits, whole.map_or(0, |whole| text.len() - whole - 1)))
+}
+
+fn written_float(text: &str) -> Option<f64> {
+    /// All exact, as fifteen digits beside a point are: the division rounds once, to the nearest.
+    const TENS: [f64; 16] =
+        [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+    if let Some((digits, power)) = short(text)
+        && let Some(ten) = TENS.get(power)
+    {
+        #[expect(clippy::cast_precision_loss, reason = "rounded to the nearest, as parsing does")]
+        return Some(digits as f64 / ten);
+    }
+    text.parse().ok().filter(|float: &f64| float.is_finite())
+}
+
+/// Whether it is digits alone, beside a sign.
+#[inline]
+fn is_integral(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'-'))
 }
 
 fn held_whole(number: &Number) -> Option<i128> {
@@ -95,7 +134,7 @@ impl JsonNumber for Numeral<'_> {
     /// `None` for what is too large, never an infinity.
     fn as_f64(&self) -> Option<f64> {
         match self {
-            Self::Written(text) => text.parse().ok().filter(|float: &f64| float.is_finite()),
+            Self::Written(text) => written_float(text),
             Self::Held(number) => number.as_f64(),
         }
     }
@@ -122,14 +161,14 @@ impl JsonNumber for Numeral<'_> {
 
     fn is_integer(&self) -> bool {
         match self {
-            Self::Written(text) => !text.contains(['.', 'e', 'E']) || Decimal::of(text).power >= 0,
+            Self::Written(text) => is_integral(text) || Decimal::of(text).power >= 0,
             Self::Held(number) => number.is_integer(),
         }
     }
 
     fn is_written_as_integer(&self) -> bool {
         match self {
-            Self::Written(text) => !text.contains(['.', 'e', 'E']),
+            Self::Written(text) => is_integral(text),
             Self::Held(number) => number.is_written_as_integer(),
         }
     }
@@ -270,6 +309,32 @@ mod tests {
         for (one, other, equal) in rows {
             assert_eq!(Numeral::Written(one).equals(&number(other)), equal, "{one} {other}");
         }
+    }
+
+    #[test]
+    fn a_float_is_the_nearest_to_what_is_written() {
+        let texts = [
+            "0",
+            "0.0",
+            "0.1",
+            "0.875",
+            "0.30000000000004",
+            "99999999999999.9",
+            "9.99999999999999",
+            "9007199254740993",
+            "9999999999999999",
+            "123456789.012345",
+            "0.00000000000001",
+            "-0.1",
+            "1e-7",
+            "1.7976931348623157e308",
+            "12345678901234567890.5",
+        ];
+        for text in texts {
+            let nearest: f64 = text.parse().unwrap();
+            assert_eq!(Numeral::Written(text).as_f64(), Some(nearest), "{text}");
+        }
+        assert_eq!(Numeral::Written("1e999").as_f64(), None);
     }
 
     #[test]
