@@ -32,6 +32,14 @@ docs:
 bench-overhead *args:
     bench/overhead/run {{args}}
 
+# what a decision costs, beside other libraries and in instructions
+bench-decide *args:
+    bench/decide/run {{args}}
+
+# outages, cancels and a backfill, with processes of their own
+resilience *args:
+    tests/resilience/run {{args}}
+
 # the long checks
 nightly *steps:
     scripts/nightly {{steps}}

@@ -261,6 +261,21 @@ fn every_page_of_the_reference_is_linked_from_the_front_page() {
 }
 
 #[test]
+fn every_invariant_has_tests_that_are_there() {
+    let page = text("docs/invariants.md");
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    assert_eq!(rows.len(), 20);
+    for row in rows {
+        let words: Vec<&str> = row.split('`').skip(1).step_by(2).collect();
+        assert!(!words.is_empty() || row.contains("not yet"), "{row}");
+        for pair in words.chunks(2) {
+            let [file, test] = pair else { panic!("a file without a test: {row}") };
+            assert!(text(file).contains(&format!("fn {test}(")), "no {test} in {file}");
+        }
+    }
+}
+
+#[test]
 fn every_source_file_that_a_page_names_is_there() {
     let mut count = 0;
     for page in files(&root(), ".md") {
