@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use backstay_decide::recover::reask::Budget;
 use backstay_decide::recover::{
-    Cap, Facts, Fallback, LastResort, Next, OnRefusal, OnSemantic, Schema, Veto, Why, decide,
+    Cap, Facts, Fallback, LastResort, Next, OnRefusal, OnSemantic, OtherKey, Schema, Veto, Why,
+    decide,
 };
 use backstay_decide::timers::{Room, Start, Timers};
 use backstay_decide::{Backoff, Fault, Scripted};
@@ -62,6 +63,8 @@ fn facts(fault: Fault, server_delay: Option<Duration>, left: Duration, attempts:
         attempts,
         max_attempts: MAX_ATTEMPTS,
         tries_here: attempts,
+        retry: Ok(()),
+        other_key: OtherKey::Nobody,
         reask: Budget::of(2),
         fallback: Fallback::HasNot,
         cap: Cap::Spent,

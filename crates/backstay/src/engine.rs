@@ -171,7 +171,7 @@ impl Engine {
     /// All metrics as text, with how the targets and the queue stand now.
     pub fn metrics_text(&self) -> String {
         for standing in self.standings() {
-            self.shared.metrics.stands(&standing);
+            self.shared.metrics.limits().stands(&standing);
         }
         self.shared.metrics.breakers_stand(&self.targets());
         self.shared.metrics.queue(&self.line().report());

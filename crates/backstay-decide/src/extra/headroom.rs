@@ -79,6 +79,16 @@ pub enum Refusal {
     },
 }
 
+impl Refusal {
+    /// A stable name for logs and metrics.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Places { .. } => "headroom_places",
+            Self::Rate { .. } => "headroom_rate",
+        }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {

@@ -78,6 +78,8 @@ pub enum Arrival {
     /// A call that a layer above us repeats, so many times by now; at least 1. It pays for itself,
     /// and gets no retries of ours at this target: two retriers multiply.
     Repeated(u32),
+    /// A call that was here before and comes back from another target: it earned then.
+    Back,
 }
 
 /// A call's stay at a target. Give it back through [`Budget::leave`] when the call leaves.
@@ -165,6 +167,7 @@ impl Budget {
             Arrival::First => self.earn(limits, now),
             // The balance stops at nothing: a stranger's retries are not a debt of all others.
             Arrival::Repeated(_) => self.balance = self.balance.saturating_sub(WHOLE),
+            Arrival::Back => {}
         }
         self.calls = self.calls.saturating_add(1);
         self.note_company(now);

@@ -319,3 +319,19 @@ proptest! {
         prop_assert_eq!(budget.balance(&USUAL, at(millis)), first);
     }
 }
+
+/// A call that comes back from another target earned on its first visit, and no second time.
+#[test]
+fn a_call_that_comes_back_does_not_earn_again() {
+    let limits = Limits { floor: Duration::ZERO, ..Limits::default() };
+    let now = Moment::ORIGIN;
+    let mut budget = Budget::new(&limits, now);
+    let first = budget.arrive(Arrival::First, &limits, now);
+    let earned = budget.balance(&limits, now);
+    assert_eq!(earned, Thousandths(3100));
+    budget.leave(first, now);
+    let back = budget.arrive(Arrival::Back, &limits, now);
+    assert_eq!(budget.balance(&limits, now), earned);
+    assert!(budget.ask(Kind::Retry, &back, &limits, now).is_ok());
+    budget.leave(back, now);
+}

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use crate::backoff::Backoff;
 use crate::dice::Dice;
+use crate::extra;
 use crate::fault::Fault;
 pub use crate::retry_after::Veto;
 pub use table::{Row, markdown, table};
@@ -84,6 +85,15 @@ pub enum Fallback {
     HasNot,
 }
 
+/// Whether the target has another key that may be used now, and that this call has not used there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OtherKey {
+    /// It has.
+    Live,
+    /// It has not.
+    Nobody,
+}
+
 /// All that a decision depends on. Counts include the attempt that just failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
@@ -101,6 +111,10 @@ pub struct Facts {
     pub max_attempts: u32,
     /// Attempts made at this target, at least 1.
     pub tries_here: u32,
+    /// Whether the target's budget has a retry for it.
+    pub retry: Result<(), extra::Refusal>,
+    /// Whether another of the target's keys may be used now.
+    pub other_key: OtherKey,
     /// What is left of its re-asks at this target.
     pub reask: reask::Budget,
     /// Whether declared fallbacks would make an answer of the best reply.
@@ -204,12 +218,12 @@ fn wish(facts: &Facts, dice: &mut dyn Dice) -> Decision {
         Fault::ConnectFailed | Fault::NoFirstToken | Fault::Stalled | Fault::TotalTimeout => {
             leave_or_repeat(facts, dice)
         }
-        Fault::QuotaExhausted => {
+        Fault::QuotaExhausted => other_key(facts).unwrap_or_else(|| {
             elsewhere_or_end(facts, "a spent quota does not come back by waiting")
-        }
-        Fault::Auth => {
+        }),
+        Fault::Auth => other_key(facts).unwrap_or_else(|| {
             elsewhere_or_end(facts, "the key sent is refused; repeating cannot change that")
-        }
+        }),
         Fault::NotFound => elsewhere_or_end(facts, "this provider does not have the model"),
         Fault::ContextExceeded => {
             elsewhere_or_end(facts, "the request does not fit this model's window")
@@ -238,6 +252,14 @@ fn transient(facts: &Facts, dice: &mut dyn Dice) -> Decision {
     if facts.veto == Veto::Given {
         return elsewhere_or(facts, Why::Vetoed);
     }
+    if let Err(refusal) = facts.retry {
+        return elsewhere_or(facts, Why::NoRetry(refusal));
+    }
+    if facts.fault == Fault::RateLimited
+        && let Some(decision) = other_key(facts)
+    {
+        return decision;
+    }
     if facts.live_elsewhere > 0 && facts.tries_here >= TRIES_BEFORE_ELSEWHERE {
         let why = Why::TriedEnough { tries: facts.tries_here };
         return Decision { next: Next::Elsewhere, why };
@@ -255,6 +277,13 @@ fn transient(facts: &Facts, dice: &mut dyn Dice) -> Decision {
     }
     let server = facts.server_delay;
     Decision { next: Next::Again { after: wait }, why: Why::Wait { wait, jitter, server, left } }
+}
+
+/// What is wrong with a key is not wrong with the next: the same target, at once.
+fn other_key(facts: &Facts) -> Option<Decision> {
+    let next = Next::Again { after: Duration::ZERO };
+    let why = Why::Rule("another key of this provider may be used");
+    (facts.other_key == OtherKey::Live).then_some(Decision { next, why })
 }
 
 /// Nobody there, or silence: a live tier takes over at once; alone, it is a fault that may pass.

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::reask::{Budget, SAME_ERRORS};
-use super::{Cap, Facts, Fallback, LastResort, Next, OnRefusal, OnSemantic, Schema, Veto, decide};
+use super::{
+    Cap, Facts, Fallback, LastResort, Next, OnRefusal, OnSemantic, OtherKey, Schema, Veto, decide,
+};
 use crate::backoff::Backoff;
 use crate::dice::Scripted;
 use crate::fault::{Fault, Side};
@@ -37,6 +39,8 @@ const USUAL: Facts = Facts {
     attempts: 1,
     max_attempts: 4,
     tries_here: 1,
+    retry: Ok(()),
+    other_key: OtherKey::Nobody,
     reask: Budget::of(2),
     fallback: Fallback::HasNot,
     cap: Cap::Raisable,
@@ -57,7 +61,7 @@ pub fn table() -> Vec<Row> {
     Fault::ALL
         .into_iter()
         .flat_map(|fault| cases(fault))
-        .map(|(when, facts)| row(when, facts))
+        .map(|(when, facts)| row(when, &facts))
         .collect()
 }
 
@@ -117,15 +121,15 @@ fn cases(fault: Fault) -> Vec<(&'static str, Facts)> {
     cases
 }
 
-fn row(when: &'static str, facts: Facts) -> Row {
-    let last_resort = steps(Facts { last_resort: LastResort::Has, ..facts });
+fn row(when: &'static str, facts: &Facts) -> Row {
+    let last_resort = steps(Facts { last_resort: LastResort::Has, ..*facts });
     Row {
         fault: facts.fault,
         code: facts.fault.code(),
         side: facts.fault.side(),
         when,
-        alone: steps(facts).join(", "),
-        with_live_tier: steps(Facts { live_elsewhere: 1, ..facts }).join(", "),
+        alone: steps(*facts).join(", "),
+        with_live_tier: steps(Facts { live_elsewhere: 1, ..*facts }).join(", "),
         with_last_resort: last_resort.last().cloned().unwrap_or_default(),
     }
 }

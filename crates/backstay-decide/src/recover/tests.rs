@@ -19,6 +19,8 @@ fn facts(fault: Fault) -> Facts {
         attempts: 1,
         max_attempts: 4,
         tries_here: 1,
+        retry: Ok(()),
+        other_key: OtherKey::Nobody,
         reask: reask::Budget::of(2),
         fallback: Fallback::HasNot,
         cap: Cap::Spent,
@@ -32,6 +34,7 @@ fn facts(fault: Fault) -> Facts {
     }
 }
 
+#[expect(clippy::large_types_passed_by_value, reason = "a test says what it is about")]
 fn next(facts: Facts) -> Next {
     decide(&facts, &mut Scripted(vec![0.25])).next
 }
@@ -410,4 +413,39 @@ proptest! {
             prop_assert!(facts.attempts <= facts.max_attempts);
         }
     }
+}
+
+/// The budget of a target's retries is spent: the call goes elsewhere or ends, and says why.
+#[test]
+fn without_a_retry_in_the_budget_nothing_is_repeated() {
+    let refusal = extra::Refusal::CallerRepeats { kind: extra::Kind::Retry, times: 1 };
+    for fault in [Fault::ServerError, Fault::RateLimited, Fault::ConnectFailed] {
+        let spent = Facts { retry: Err(refusal), ..facts(fault) };
+        let alone = decide(&spent, &mut Scripted(vec![0.5]));
+        assert_eq!((alone.next, alone.why), (Next::Fail, Why::NoRetry(refusal)), "{fault}");
+        assert_eq!(alone.why.name(), "extra_caller_repeats");
+        let backed = decide(&Facts { live_elsewhere: 1, ..spent }, &mut Scripted(vec![0.5]));
+        assert_eq!(backed.next, Next::Elsewhere, "{fault}");
+    }
+    let reask = Facts { retry: Err(refusal), ..facts(Fault::NotJson) };
+    assert_eq!(decide(&reask, &mut Scripted(vec![])).next, Next::Reask, "re-asks have their own");
+}
+
+/// What is wrong with one key is not wrong with the next: no wait, and no other tier.
+#[test]
+fn another_key_of_the_provider_is_used_at_once() {
+    for fault in [Fault::QuotaExhausted, Fault::Auth, Fault::RateLimited] {
+        for live_elsewhere in [0, 1] {
+            let several = Facts { other_key: OtherKey::Live, live_elsewhere, ..facts(fault) };
+            let decision = decide(&several, &mut Scripted(vec![0.5]));
+            assert_eq!(decision.next, Next::Again { after: Duration::ZERO }, "{fault}");
+        }
+        let last =
+            Facts { other_key: OtherKey::Live, attempts: 3, live_elsewhere: 1, ..facts(fault) };
+        let decision = decide(&Facts { max_attempts: 4, ..last }, &mut Scripted(vec![0.5]));
+        assert_eq!(decision.next, Next::Elsewhere, "{fault}: the last attempt is kept");
+    }
+    let down =
+        Facts { other_key: OtherKey::Live, live_elsewhere: 1, ..facts(Fault::ConnectFailed) };
+    assert_eq!(decide(&down, &mut Scripted(vec![0.5])).next, Next::Elsewhere);
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::reask::Refusal;
+use crate::extra;
 
 /// Why [`super::decide`] said what it said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,8 @@ pub enum Why {
     },
     /// No re-ask may be made.
     NoReask(Refusal),
+    /// The target's budget has no retry.
+    NoRetry(extra::Refusal),
     /// The last attempt belongs to a live tier that was not tried.
     LastAttemptKept,
     /// No attempt is left.
@@ -80,6 +83,7 @@ impl Why {
             Self::Vetoed => "vetoed",
             Self::Reask { .. } => "reask",
             Self::NoReask(refusal) => refusal.name(),
+            Self::NoRetry(refusal) => refusal.name(),
             Self::LastAttemptKept => "last_attempt_kept",
             Self::AttemptsSpent { .. } => "attempts_spent",
             Self::Deadline { .. } => "deadline",
@@ -118,6 +122,7 @@ impl fmt::Display for Why {
             Self::Vetoed => f.write_str("the provider said not to repeat this"),
             Self::Reask { made, allowed } => write!(f, "re-ask {} of {allowed}", made + 1),
             Self::NoReask(refusal) => refusal.fmt(f),
+            Self::NoRetry(refusal) => refusal.fmt(f),
             Self::LastAttemptKept => {
                 f.write_str("the last attempt is kept for a target not tried yet")
             }

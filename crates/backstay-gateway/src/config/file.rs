@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::alert_words::AlertsTable;
 use super::breaker_words::BreakerTable;
-use super::limit_words::{PlacesTable, RatesTable};
+use super::limit_words::{PlacesTable, RatesTable, RetriesTable};
 use super::mend_words::{AlignTable, FieldTable, MendTable, ReportWord};
 use super::queue_words::QueueTable;
 use super::words::{
@@ -35,6 +35,8 @@ pub(super) struct File {
     pub(super) models: BTreeMap<String, ModelTable>,
     /// When targets rest, and how they come back: [the breaker](../breaker.md).
     pub(super) breaker: BreakerTable,
+    /// What retries cost and earn: [extra attempts](limits.md#extra-attempts).
+    pub(super) retries: RetriesTable,
     /// What operators are told of by itself, in the log and by a webhook: [alerts](alerts.md). Without
     /// this table: nothing but the log's own lines.
     pub(super) alerts: Option<AlertsTable>,
@@ -186,6 +188,9 @@ pub(super) struct ModelTable {
     pub(super) places: PlacesTable,
     /// The provider's rates, of each of its keys: [rates](limits.md#rates). Default: learned.
     pub(super) rates: RatesTable,
+    /// What its retries cost and earn, where that differs from `[retries]`: the same keys. Default: as
+    /// there.
+    pub(super) retries: RetriesTable,
     /// The largest request body it takes, in bytes. 0: not checked.
     pub(super) max_request_bytes: u64,
     /// When it rests, where that differs from `[breaker]`: the same keys. Default: as there.
@@ -209,6 +214,7 @@ impl Default for ModelTable {
             max_concurrency: 0,
             places: PlacesTable::default(),
             rates: RatesTable::default(),
+            retries: RetriesTable::default(),
             max_request_bytes: 0,
             breaker: BreakerTable::default(),
         }

@@ -4,6 +4,8 @@ use backstay_decide::pacing::{Cached, Dimension, Per, Unit, Upfront};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::words::Length;
+
 /// What bounds the calls at once besides their highest number.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -14,11 +16,15 @@ pub(super) struct PlacesTable {
     pub(super) floor: u64,
     /// Bytes of request bodies in flight. 0: no limit.
     pub(super) bytes: u64,
+    /// What part of its places and rates is kept from calls of other models that fall back on it; 0 to
+    /// 1.
+    #[schemars(extend("x-type" = "number"))]
+    pub(super) kept: f64,
 }
 
 impl Default for PlacesTable {
     fn default() -> Self {
-        Self { floor: 2, bytes: 0 }
+        Self { floor: 2, bytes: 0, kept: 0.1 }
     }
 }
 
@@ -108,6 +114,43 @@ impl RatesTable {
             (Unit::Input, Per::Day) => self.input_tokens_per_day,
             (Unit::Output, Per::Day) => self.output_tokens_per_day,
             (Unit::Total, Per::Day) => self.tokens_per_day,
+        }
+    }
+}
+
+/// What retries cost and earn, over all calls together; for all models, or for one, whose own keys
+/// win.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RetriesTable {
+    /// What part of a retry each call earns; 0 to 1. A target that fails for long sees its calls and
+    /// this part more. Default: 0.1.
+    #[schemars(extend("x-type" = "number"))]
+    pub(super) earned: Option<f64>,
+    /// The time in which at least one retry is earned, by however few calls. `"0s"`: no such least.
+    /// Default: `"10s"`.
+    pub(super) floor: Option<Length>,
+    /// Retries to begin with. Default: 3.
+    pub(super) start: Option<u32>,
+    /// The most retries that are kept. 0 turns retries at the target off. Default: 10.
+    pub(super) cap: Option<u32>,
+    /// Retries that may always be in flight at once. Default: 2.
+    pub(super) at_once: Option<u32>,
+    /// Beyond that, what part of the calls under way may be retries; 0 to 1. Default: 0.2.
+    #[schemars(extend("x-type" = "number"))]
+    pub(super) at_once_share: Option<f64>,
+}
+
+impl RetriesTable {
+    /// The same, with what it does not say taken from `base`.
+    pub(super) fn over(&self, base: &Self) -> Self {
+        Self {
+            earned: self.earned.or(base.earned),
+            floor: self.floor.or(base.floor),
+            start: self.start.or(base.start),
+            cap: self.cap.or(base.cap),
+            at_once: self.at_once.or(base.at_once),
+            at_once_share: self.at_once_share.or(base.at_once_share),
         }
     }
 }

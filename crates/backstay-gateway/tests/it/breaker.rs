@@ -176,17 +176,26 @@ async fn a_spent_key_rests_and_the_other_serves_every_call_after() {
             "[providers.pool]\ndialect = \"openai_chat\"\nbase_url = \"OPENAI_BASE\"\n\
              api_keys = [\"sk-first-0001\", \"sk-second-0002\"]",
         )
-        .backed("pool", "pool", &["quota-429", "healthy"], ROUTE)
+        .target("pool-1", "pool", &["quota-429", "healthy"])
+        .target("pool-2", "pool", &["healthy"])
+        .route("pool", &["pool-1", "pool-2"], "deadline = \"3s\"\nmax_output_tokens = 300")
+        .route("other", &["pool-2"], ROUTE)
         .start()
         .await;
-    assert_eq!(ask(&world, "pool").await, (200, 2, "2".into()), "the key that found out");
+    assert_eq!(ask(&world, "pool").await, (200, 2, "1".into()), "with the other key, at once");
     for _ in 0..6 {
         assert_eq!(ask(&world, "pool").await, (200, 1, "1".into()));
     }
     let keys: Vec<String> =
         world.log("pool-1").iter().map(|entry| entry.headers["authorization"].clone()).collect();
-    assert_eq!(keys.len(), 7);
+    assert_eq!(keys.len(), 8);
     assert!(keys[1..].iter().all(|key| *key == keys[1] && *key != keys[0]), "{keys:?}");
+    // A spent key is spent for every model of the provider.
+    for _ in 0..4 {
+        assert_eq!(ask(&world, "other").await, (200, 1, "1".into()));
+    }
+    let log = world.log("pool-2");
+    assert!(log.iter().all(|entry| entry.headers["authorization"] == keys[1]), "{keys:?}");
     world.stop().await;
 }
 

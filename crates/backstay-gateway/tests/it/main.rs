@@ -29,6 +29,7 @@ mod queue;
 mod rates;
 mod reask;
 mod reported;
+mod retries;
 mod streams;
 mod structure;
 mod sweep;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use backstay_decide::alert::Kind;
 use backstay_decide::breaker::KeyRest;
+use backstay_decide::extra;
 use backstay_decide::fault::Fault;
 use backstay_decide::pacing;
 use backstay_decide::recover::{self, Cap, Facts, Fallback, Next, OnRefusal, OnSemantic, Schema};
@@ -21,7 +22,7 @@ use crate::contract::CapOwner;
 use crate::fault::CallError;
 use crate::policy::{Pinning, RefusalPolicy};
 use crate::record::Outcome;
-use crate::route::{self, Armed, Brought, Ending};
+use crate::route::{self, Armed, Brought, Ending, Stay};
 use crate::validate::{self, Asked, Checked, Layer, Unfit};
 
 /// First bound of a wait after a failure. S2's and the SDKs' choice is 0.5 to 1 s; a caller behind
@@ -78,7 +79,10 @@ impl Call {
                 }
                 let report = self.report(Some(failure.fault));
                 let brought = Brought::Content(first_token);
-                self.settle(armed, Ending { report, brought, usage: Usage::default() });
+                self.settle(
+                    armed,
+                    Ending { report, brought, usage: Usage::default(), leaves: None },
+                );
                 self.follow(next, failure, None);
             }
             Err(failure) => {
@@ -91,7 +95,10 @@ impl Call {
                 self.throttled(&armed, &failure, &limits);
                 let report = self.report_of(Some(failure.fault), armed.held.paced());
                 let brought = Brought::Fault(failure.fault);
-                self.settle(armed, Ending { report, brought, usage: Usage::default() });
+                self.settle(
+                    armed,
+                    Ending { report, brought, usage: Usage::default(), leaves: None },
+                );
                 let next = self.decide(&failure);
                 self.follow(next, failure, None);
             }
@@ -119,7 +126,9 @@ impl Call {
         self.counted(&whole.reply);
         let verdict = self.verdict(&whole);
         let report = self.report(verdict.as_ref().err().map(|(_, unfit)| unfit.fault));
-        self.settle(armed, Ending { report, brought, usage: whole.reply.usage });
+        let leaves = self.leaving(verdict.is_ok());
+        let usage = whole.reply.usage;
+        self.settle(armed, Ending { report, brought, usage, leaves });
         self.judged(verdict.as_ref().err().map(|(_, unfit)| unfit));
         match verdict {
             Ok(checked) => self.passes(whole, checked),
@@ -197,6 +206,12 @@ impl Call {
         read.map(|()| checked).map_err(refused)
     }
 
+    /// The call's stay at its target, which ends with a good reply.
+    fn leaving(&mut self, ends: bool) -> Option<Stay> {
+        let stop = self.current.and_then(|index| self.stops.get_mut(index))?;
+        if ends { stop.stay.take() } else { None }
+    }
+
     /// Reports how the attempt went to its target.
     fn settle(&mut self, armed: Armed, ending: Ending) {
         let now = self.engine.now();
@@ -248,9 +263,30 @@ impl Call {
     /// Asks the one table what to do.
     fn decide(&mut self, failure: &Failure) -> Next {
         let facts = self.facts(failure);
-        let decision = recover::decide(&facts, &mut ThreadDice);
+        let mut decision = recover::decide(&facts, &mut ThreadDice);
+        // A key that is dead or spent is no load on the target, and its neighbour no retry.
+        let of_key = matches!(failure.fault, Fault::QuotaExhausted | Fault::Auth);
+        if matches!(decision.next, Next::Again { .. }) && !of_key {
+            let retry = self.ask_retry();
+            if retry.is_err() {
+                decision = recover::decide(&Facts { retry, ..facts }, &mut ThreadDice);
+            }
+        }
         self.decided(&decision);
         decision.next
+    }
+
+    /// Asks the budget of the target the call is at for a retry there.
+    fn ask_retry(&mut self) -> Result<(), extra::Refusal> {
+        let now = self.engine.now();
+        let Some(stop) = self.current.and_then(|index| self.stops.get_mut(index)) else {
+            return Ok(());
+        };
+        let asked = stop.stay.as_mut().map_or(Ok(()), |stay| stay.ask(now));
+        if let Err(refusal) = &asked {
+            self.engine.metrics().limits().retry_refused(&stop.target.id, refusal.name());
+        }
+        asked
     }
 
     /// What follows a reply of which the route rejects a field: no re-ask and no fallback.
@@ -276,6 +312,8 @@ impl Call {
             attempts: self.attempts.saturating_add(self.charged()),
             max_attempts: route.max_attempts,
             tries_here: stop.map_or(1, |stop| stop.tries.max(1)),
+            retry: Ok(()),
+            other_key: route::other_key(self, now),
             reask: self.reask_budget(),
             fallback: if self.best.is_some() { Fallback::Has } else { Fallback::HasNot },
             cap: self.cap_standing(),

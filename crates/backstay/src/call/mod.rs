@@ -256,6 +256,9 @@ impl Call {
 
     /// Turns to another target: what belonged to the last one is left behind.
     pub(crate) fn turn_to(&mut self, index: usize) {
+        if let Some(stop) = self.current.and_then(|before| self.stops.get_mut(before)) {
+            stop.stay = None;
+        }
         self.current = Some(index);
         self.reask.clear();
         self.reasks.turn();

@@ -146,7 +146,7 @@ impl Call {
     ) {
         let Some(stop) = self.stops.get(index) else { return };
         let target = &stop.target.id;
-        self.engine.metrics().waits(target, name, wait);
+        self.engine.metrics().limits().waits(target, name, wait);
         let why = format!("{target}: {name} ({sum})");
         self.waits(why, wait);
     }
@@ -330,7 +330,7 @@ impl Call {
         let target = stop.target.id.clone();
         if slowed.rate.is_some() {
             tracing::warn!(target_id = %target, %slowed, "slowed after a 429");
-            self.engine.metrics().slowed(&target, slowed.dimension.name());
+            self.engine.metrics().limits().slowed(&target, slowed.dimension.name());
         }
         self.tell(Step::Turned { target, change: slowed.to_string() });
     }

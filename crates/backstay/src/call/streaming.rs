@@ -1,7 +1,7 @@
 //! The end of a call whose reply was handed on as a stream.
 
 use backstay_decide::Verdict;
-use backstay_decide::breaker::{Report, Turn};
+use backstay_decide::breaker::Turn;
 use backstay_decide::fault::Fault;
 use backstay_wire::{Dialect, Finish, Reply, Usage};
 
@@ -27,10 +27,12 @@ impl Call {
     }
 
     /// Reports how the stream went to its target.
-    pub(crate) fn streamed(&mut self, held: Held, ending: Ending) {
+    pub(crate) fn streamed(&mut self, held: Held, mut ending: Ending) {
         // What was handed on piece by piece was not judged.
-        let report = Report { quality: Verdict::Neutral, ..ending.report };
-        let changes = held.settle(Ending { report, ..ending }, self.engine.now());
+        ending.report.quality = Verdict::Neutral;
+        let stop = self.current.and_then(|index| self.stops.get_mut(index));
+        ending.leaves = stop.and_then(|stop| stop.stay.take());
+        let changes = held.settle(ending, self.engine.now());
         self.turned_here(&changes);
     }
 

@@ -1,11 +1,12 @@
 //! What the load on a target is kept within.
 
 use backstay_decide::aimd::Bounds;
+use backstay_decide::extra::{self, headroom};
 use backstay_decide::pacing::{Counting, Rate, Share, Upfront};
 use backstay_wire::Dialect;
 
 /// What the load on a target is kept within.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
     /// Calls and bytes at once.
     pub places: Bounds,
@@ -16,6 +17,24 @@ pub struct Limits {
     pub share: Share,
     /// How the provider counts.
     pub counting: Counting,
+    /// What retries cost and earn.
+    pub retries: extra::Limits,
+    /// What is kept from calls that fall back on it, in thousandths of its places and rates; 0 to
+    /// 1000.
+    pub kept: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            places: Bounds::default(),
+            rates: Vec::new(),
+            share: Share::default(),
+            counting: Counting::default(),
+            retries: extra::Limits::default(),
+            kept: headroom::KEPT,
+        }
+    }
 }
 
 impl Limits {

@@ -104,7 +104,7 @@ mod tests {
 
     use super::super::health::TargetHealth;
     use super::super::paces::Prompt;
-    use super::super::standing::{Brought, Ending, Wish};
+    use super::super::standing::{Brought, Ending, Whose, Wish};
     use super::Held;
     use crate::clock::Clock;
     use crate::policy::Target;
@@ -124,11 +124,19 @@ mod tests {
 
     fn wish(now: Moment) -> Wish<'static> {
         let ask = Ask { now, lease: LEASE, elsewhere: Elsewhere::Nobody, suits: Suits::Test };
-        Wish { ask, schema: None, bytes: 0, prompt: &Words(0), cap: None }
+        Wish {
+            ask,
+            schema: None,
+            bytes: 0,
+            prompt: &Words(0),
+            cap: None,
+            whose: Whose::Own,
+            arrival: None,
+        }
     }
 
     fn take(health: &Arc<TargetHealth>, now: Moment) -> Option<Held> {
-        health.take(&wish(now)).0
+        health.take(&wish(now)).0.map(|(held, _)| held)
     }
 
     fn target(places: u32) -> Target {
@@ -175,7 +183,12 @@ mod tests {
             .flat_map(|_| {
                 let held = take(&health, now).unwrap();
                 held.settle(
-                    Ending { report, brought: Brought::Fault(fault), usage: Usage::default() },
+                    Ending {
+                        report,
+                        brought: Brought::Fault(fault),
+                        usage: Usage::default(),
+                        leaves: None,
+                    },
                     now,
                 )
             })
@@ -200,7 +213,12 @@ mod tests {
         let report = Report::of(Seen { fault: Some(fault), ..Seen::default() });
         for held in held {
             held.settle(
-                Ending { report, brought: Brought::Fault(fault), usage: Usage::default() },
+                Ending {
+                    report,
+                    brought: Brought::Fault(fault),
+                    usage: Usage::default(),
+                    leaves: None,
+                },
                 now,
             );
         }

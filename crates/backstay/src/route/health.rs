@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use backstay_decide::breaker::{KeyRest, Order, Turn};
+use backstay_decide::extra::{Arrival, Kind, Refusal};
 use backstay_decide::pacing::{Dimension, Seen, Slowed};
 use backstay_decide::timers::Start;
 use backstay_decide::{Moment, Verdict};
@@ -16,7 +17,9 @@ use http::Uri;
 use parking_lot::{Mutex, RwLock};
 
 use super::guard::Held;
+use super::rests::{AllRests, Rests, is_shared};
 use super::standing::{Brought, Ending, Parts, Snapshot, Stand, Standing, Wish};
+use super::stay::{Stay, StayParts};
 use crate::clock::Clock;
 use crate::policy::Target;
 use crate::record::{Metrics, TargetMeter};
@@ -36,6 +39,7 @@ pub struct Health {
     /// An operator's orders, by the target's name: for targets not called yet, and those that are
     /// forgotten or begin anew.
     orders: Mutex<HashMap<String, Order>>,
+    rests: AllRests,
 }
 
 /// The health of one target.
@@ -47,6 +51,9 @@ pub(crate) struct TargetHealth {
     pub(crate) word: Option<String>,
     /// The provider's address it belongs to.
     base: Uri,
+    clock: Clock,
+    /// Those of its provider's keys that all its targets share.
+    rests: Arc<Rests>,
     pub(super) state: Mutex<Standing>,
     answered: AtomicBool,
     /// Replies that reported usage.
@@ -85,7 +92,8 @@ impl Health {
             }
         }
         let order = self.orders.lock().get(&target.id).copied();
-        let health = Arc::new(TargetHealth::new(target, model, order, clock.now()));
+        let rests = self.rests.of(&target.provider);
+        let health = Arc::new(TargetHealth::new(target, model, order, rests, clock));
         targets.insert(key.to_owned(), Arc::clone(&health));
         health
     }
@@ -134,12 +142,20 @@ impl Health {
 }
 
 impl TargetHealth {
-    fn new(target: &Arc<Target>, model: &str, order: Option<Order>, now: Moment) -> Self {
+    fn new(
+        target: &Arc<Target>,
+        model: &str,
+        order: Option<Order>,
+        rests: Arc<Rests>,
+        clock: &Clock,
+    ) -> Self {
         Self {
             id: target.id.clone(),
             word: target.model.is_none().then(|| model.to_owned()),
             base: target.provider.base_url.clone(),
-            state: Mutex::new(Standing::new(target, order, now)),
+            clock: *clock,
+            rests,
+            state: Mutex::new(Standing::new(target, order, clock.now())),
             answered: AtomicBool::new(false),
             reported: AtomicUsize::new(0),
             objects: AtomicBool::new(false),
@@ -170,7 +186,9 @@ impl TargetHealth {
 
     /// How it stands towards a call.
     pub(crate) fn stand(&self, wish: &Wish<'_>) -> Stand {
-        self.state.lock().stand(wish)
+        let mut state = self.state.lock();
+        state.hear(&self.rests);
+        state.stand(wish)
     }
 
     /// How it stands, for an operator. `name` is what it is called.
@@ -227,15 +245,24 @@ impl TargetHealth {
     }
 
     /// Passes and a place, or `None` when it rests or is full; and what changed by the time.
-    pub(crate) fn take(self: &Arc<Self>, wish: &Wish<'_>) -> (Option<Held>, Vec<Turn>) {
-        let (parts, changes) = self.state.lock().take(wish);
-        (parts.map(|parts| Held::new(Arc::clone(self), parts)), changes)
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        wish: &Wish<'_>,
+    ) -> (Option<(Held, Option<Stay>)>, Vec<Turn>) {
+        let mut state = self.state.lock();
+        state.hear(&self.rests);
+        let (parts, changes) = state.take(wish);
+        drop(state);
+        (parts.map(|parts| self.guarded(parts)), changes)
     }
 
     /// Passes and a place whatever the breakers say; `None` only when it is full.
-    pub(crate) fn force(self: &Arc<Self>, wish: &Wish<'_>) -> (Option<Held>, Vec<Turn>) {
+    pub(crate) fn force(
+        self: &Arc<Self>,
+        wish: &Wish<'_>,
+    ) -> (Option<(Held, Option<Stay>)>, Vec<Turn>) {
         let (parts, changes) = self.state.lock().force(wish);
-        (parts.map(|parts| Held::new(Arc::clone(self), parts)), changes)
+        (parts.map(|parts| self.guarded(parts)), changes)
     }
 
     /// What was held brought something, and goes on.
@@ -276,13 +303,41 @@ impl TargetHealth {
         self.state.lock().throttled(parts, about, now)
     }
 
+    /// A call comes to the target that holds nothing of it yet.
+    pub(super) fn arrive(self: &Arc<Self>, arrival: Arrival, clock: Clock, now: Moment) -> Stay {
+        let visit = self.state.lock().arrive(arrival, now);
+        Stay::new(Arc::clone(self), clock, visit)
+    }
+
+    /// What a call took, as guards; with its stay, if it came just now.
+    fn guarded(self: &Arc<Self>, mut parts: Parts) -> (Held, Option<Stay>) {
+        let stay = parts.take_visit().map(|visit| Stay::new(Arc::clone(self), self.clock, visit));
+        (Held::new(Arc::clone(self), parts), stay)
+    }
+
+    /// A call asks for one more attempt.
+    pub(super) fn ask(&self, kind: Kind, stay: &mut StayParts, now: Moment) -> Result<(), Refusal> {
+        self.state.lock().ask(kind, stay, now)
+    }
+
+    /// A call is done with the target.
+    pub(super) fn leave(&self, stay: StayParts, now: Moment) {
+        self.state.lock().leave(stay, now);
+    }
+
     /// Leaves the target alone until `until`, as it asked.
     pub(super) fn rest_until(&self, until: Moment) {
         self.state.lock().rest_until(until);
     }
 
-    /// Leaves one of its keys alone until `until`.
+    /// Leaves one of its keys alone until `until`; all targets of the provider do, where it is the key
+    /// itself that is spent or refused.
     pub(super) fn rest_key(&self, key: usize, until: Moment, why: KeyRest) {
-        self.state.lock().rest_key(key, until, why);
+        let mut state = self.state.lock();
+        state.rest_key(key, until, why);
+        // An only key is tried at the other models: the fault may be in what it was used for.
+        if is_shared(why) && state.keys() > 1 {
+            self.rests.note(key, until, why);
+        }
     }
 }

@@ -9,7 +9,9 @@ mod guard;
 mod health;
 mod next;
 mod paces;
+mod rests;
 mod standing;
+mod stay;
 pub(crate) mod view;
 
 use std::sync::Arc;
@@ -24,9 +26,10 @@ pub(crate) use direct::direct;
 pub use guard::Held;
 pub use health::Health;
 pub(crate) use health::TargetHealth;
-pub(crate) use next::{Halt, Step, live_elsewhere, next, rests_until};
+pub(crate) use next::{Halt, Step, live_elsewhere, next, other_key, rests_until};
 pub(crate) use paces::Prompt;
 pub use standing::{Brought, Ending, Snapshot};
+pub(crate) use stay::Stay;
 
 /// One target on a call's list.
 #[derive(Debug)]
@@ -49,6 +52,8 @@ pub(crate) struct Stop {
     pub reasks: u32,
     /// Whether this call will not come back to it.
     pub left: bool,
+    /// The call's stay there, while it is there.
+    pub stay: Option<Stay>,
     /// Whether it was said why the call passed it over.
     pub passed_over: bool,
 }
@@ -110,6 +115,7 @@ pub(crate) fn list(engine: &Engine, contract: &Contract) -> Vec<Stop> {
                 tries: 0,
                 reasks: 0,
                 left: false,
+                stay: None,
                 passed_over: false,
             }
         })

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use backstay_decide::aimd::Full;
 use backstay_decide::breaker::{Ask, Denial, Elsewhere, Suits};
+use backstay_decide::extra::{self, Arrival};
 use backstay_decide::pacing::Wait;
+use backstay_decide::recover::OtherKey;
 use backstay_decide::tiers::{self, Candidate, Pick, Rest, Rule};
 use backstay_decide::timers::{Room, Timers};
 use backstay_decide::{Local, Moment};
 
-use super::standing::{Stand, Wish};
+use super::standing::{Stand, Whose, Wish};
 use super::{Armed, Held, Shot, Stop};
 use crate::attempt::adapter::{self, Turned};
 use crate::call::{Call, Plan};
@@ -101,7 +103,13 @@ fn offer(call: &Call, now: Moment) {
     }
 }
 
-fn wish(call: &Call, now: Moment, elsewhere: Elsewhere) -> Wish<'_> {
+fn wish<'a>(call: &'a Call, stop: &Stop, now: Moment, elsewhere: Elsewhere) -> Wish<'a> {
+    let whose = if stop.tier == 0 { Whose::Own } else { Whose::Fallback };
+    let arrival = match call.contract.prior_attempts {
+        0 => Arrival::First,
+        times => Arrival::Repeated(times),
+    };
+    let arrival = stop.stay.is_none().then_some(arrival);
     // Any call may be a test: nothing was released to the caller yet, so a failed one is made again.
     let lease = call.contract.route.timeouts.total + GRACE;
     let ask = Ask { now, lease, elsewhere, suits: Suits::Test };
@@ -112,13 +120,15 @@ fn wish(call: &Call, now: Moment, elsewhere: Elsewhere) -> Wish<'_> {
         bytes: contract.ask.body.len() as u64,
         prompt: contract,
         cap: call.cap.or(contract.cap.tokens),
+        whose,
+        arrival,
     }
 }
 
 fn candidate(call: &Call, stop: &Stop, now: Moment) -> Candidate {
-    let stand = stop.health.stand(&wish(call, now, Elsewhere::Live));
+    let stand = stop.health.stand(&wish(call, stop, now, Elsewhere::Live));
     let soon = now.plus(BUSY_LOOK);
-    let busy = stand.full.is_some().then_some(soon);
+    let busy = (stand.full.is_some() || stand.crowded.is_some()).then_some(soon);
     let held_back = stand.refused.is_some_and(|refused| refused.yields());
     let rest = stand.refused.filter(|_| !held_back).map(|refused| refused.denied);
     let resting_until = rest.and_then(|denied| match denied.why {
@@ -153,17 +163,35 @@ fn awaited(call: &Call, until: Moment, now: Moment) -> Option<(usize, &'static s
         if stop.left || candidate(call, stop, now).resting_until != Some(until) {
             return None;
         }
-        let stand = stop.health.stand(&wish(call, now, Elsewhere::Live));
+        let stand = stop.health.stand(&wish(call, stop, now, Elsewhere::Live));
         let full = stand.full.filter(|_| is_soon);
         let full = full.map(|full| (index, full.name(), full.to_string()));
-        full.or_else(|| stand.paced.map(|wait| (index, wait.name(), wait.to_string())))
+        let crowded = || {
+            let crowded = stand.crowded.filter(|_| is_soon)?;
+            Some((index, crowded.name(), crowded.to_string()))
+        };
+        full.or_else(crowded)
+            .or_else(|| stand.paced.map(|wait| (index, wait.name(), wait.to_string())))
     };
     call.stops.iter().enumerate().find_map(of)
 }
 
 /// Until when `stop` may not be called though nobody else may be; `None`: it may.
 pub(crate) fn rests_until(call: &Call, stop: &Stop, now: Moment) -> Option<Moment> {
-    stop.health.stand(&wish(call, now, Elsewhere::Nobody)).refused?.denied.until
+    stop.health.stand(&wish(call, stop, now, Elsewhere::Nobody)).refused?.denied.until
+}
+
+/// Whether the target the call is at has another key that may be used now, and was not by this call.
+pub(crate) fn other_key(call: &Call, now: Moment) -> OtherKey {
+    let Some(stop) = call.current.and_then(|index| call.stops.get(index)) else {
+        return OtherKey::Nobody;
+    };
+    let has_more = usize::try_from(stop.tries).unwrap_or(usize::MAX) < stop.target.keys();
+    let is_open = || {
+        let stand = stop.health.stand(&wish(call, stop, now, Elsewhere::Nobody));
+        stand.refused.is_none() && stand.full.is_none()
+    };
+    if has_more && is_open() { OtherKey::Live } else { OtherKey::Nobody }
 }
 
 /// Live, able targets this call has not tried, without the one it is at.
@@ -179,28 +207,55 @@ fn arm(call: &mut Call, index: usize, now: Moment, admission: Admission) -> Step
         return Step::End(Halt::Failed(CallError::local(Local::Internal, "no such target")));
     };
     let Some(timers) = cut(call, stop, now) else { return late(call, now) };
+    if let Err(refusal) = comes_back(call, index, now) {
+        // It had its turn here, and the target has no second one for it.
+        call.rests(index, format!("{}: {refusal}", refusal.name()));
+        if let Some(stop) = call.stops.get_mut(index) {
+            stop.left = true;
+        }
+        return Step::Rest(now);
+    }
+    let Some(stop) = call.stops.get(index) else { return late(call, now) };
     let held_back = candidate(call, stop, now).held_back;
     let elsewhere = if held_back { Elsewhere::Nobody } else { Elsewhere::Live };
-    let wish = wish(call, now, elsewhere);
-    let (held, changes) = match admission {
+    let wish = wish(call, stop, now, elsewhere);
+    let (taken, changes) = match admission {
         Admission::Ordinary => stop.health.take(&wish),
         Admission::Forced => stop.health.force(&wish),
     };
     call.turned(index, &changes);
     // Somebody was quicker between the look and the grip: look again.
-    let Some(held) = held else { return Step::Rest(now.plus(BUSY_LOOK)) };
+    let Some((held, stay)) = taken else { return Step::Rest(now.plus(BUSY_LOOK)) };
     if call.current != Some(index) {
         call.turn_to(index);
     }
+    if let Some(stop) = call.stops.get_mut(index) {
+        stop.stay = stay.or_else(|| stop.stay.take());
+    }
     pass_over(call, index, now);
     shoot(call, index, held, (timers, now))
+}
+
+/// A call that comes back to a target it has tried needs a retry of that target's budget, as one
+/// that stays there does.
+fn comes_back(call: &mut Call, index: usize, now: Moment) -> Result<(), extra::Refusal> {
+    let is_turn = call.plan == Plan::Elsewhere;
+    let clock = *call.engine.clock();
+    let Some(stop) = call.stops.get_mut(index).filter(|stop| is_turn && stop.tries > 0) else {
+        return Ok(());
+    };
+    let repeats = call.contract.prior_attempts;
+    let arrival = if repeats > 0 { Arrival::Repeated(repeats) } else { Arrival::Back };
+    let health = &stop.health;
+    let stay = stop.stay.get_or_insert_with(|| health.arrive(arrival, clock, now));
+    stay.ask(now)
 }
 
 /// Says once of each target before the one at `index` why the call does not go there.
 fn pass_over(call: &mut Call, index: usize, now: Moment) {
     for before in 0..index {
         let Some(stop) = call.stops.get(before).filter(|stop| !stop.passed_over) else { continue };
-        let stand = stop.health.stand(&wish(call, now, Elsewhere::Live));
+        let stand = stop.health.stand(&wish(call, stop, now, Elsewhere::Live));
         let Some(refused) = stand.refused.filter(|_| stop.tries == 0) else { continue };
         let left = refused.denied.until.map(|until| until.since(now));
         let why = match (stand.paced, left) {
@@ -237,6 +292,9 @@ fn shoot(call: &mut Call, index: usize, held: Held, (timers, now): (Timers, Mome
             return unbuilt(call, index, error, now);
         }
     };
+    if let Some(stay) = call.stops.get_mut(index).and_then(|stop| stop.stay.as_mut()) {
+        stay.sends();
+    }
     let armed = Armed { index, target, tier, held, request, timers };
     call.sending(&armed);
     Step::Try(Box::new(Shot { first: armed }))
@@ -301,7 +359,7 @@ fn nothing(call: &mut Call, now: Moment) -> Step {
         return Step::End(Halt::Planned);
     }
     let resting = |stop: &Stop| {
-        let stand = stop.health.stand(&wish(call, now, Elsewhere::Nobody));
+        let stand = stop.health.stand(&wish(call, stop, now, Elsewhere::Nobody));
         if let Some(full) = stand.full {
             return Some(format!("{}: {full}", stop.target.id));
         }

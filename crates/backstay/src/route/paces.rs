@@ -169,6 +169,11 @@ impl Paces {
         Some(pacer.throttled(about, Some(&paced.reservation), None, now))
     }
 
+    /// How full the fullest rate of the emptiest key is, in thousandths.
+    pub(super) fn filled(&mut self, now: Moment) -> u32 {
+        self.pacers.iter_mut().map(|pacer| pacer.filled(now)).min().unwrap_or(0)
+    }
+
     /// Every known limit, by key.
     pub(super) fn levels(&mut self, now: Moment) -> Vec<(usize, Level)> {
         let pacers = self.pacers.iter_mut().enumerate();

@@ -7,6 +7,8 @@ use backstay_decide::aimd::{Full, Met, Place, Places};
 use backstay_decide::breaker::{
     Admitted, Ask, KeyRest, Order, Passes, Planes, Refused, Report, Rules, Turn, in_force,
 };
+use backstay_decide::extra::headroom::{self, Receiver};
+use backstay_decide::extra::{self, Arrival, Budget, Kind, Made, Thousandths, Visit};
 use backstay_decide::pacing::{Cost, Dimension, Level, Seen, Slowed, Wait};
 use backstay_decide::usual::FirstTokens;
 use backstay_decide::{Dice, Fault, Moment};
@@ -14,6 +16,8 @@ use backstay_wire::Usage;
 use backstay_wire::tokens::Ratio;
 
 use super::paces::{self, Asked, Paced, Paces, Prompt};
+use super::rests::Rests;
+use super::stay::{Stay, StayParts};
 use crate::clock::{Clock, ThreadDice};
 use crate::policy::Target;
 
@@ -28,9 +32,15 @@ pub(super) struct Standing {
     target: Arc<Target>,
     pub(super) planes: Planes,
     pub(super) places: Places,
+    /// Of the calls it carries, those that fell back on it.
+    fallbacks: u32,
+    /// What it can bear of retries.
+    budget: Budget,
     pub(super) paces: Paces,
     /// An operator's word over the policy's.
     pub(super) order: Option<Order>,
+    /// Changes of the shared rests it has heard of.
+    heard: u64,
     first_tokens: FirstTokens,
     /// Bytes a token takes, learned from reported usage.
     pub(super) ratio: Ratio,
@@ -49,6 +59,19 @@ pub(crate) struct Wish<'a> {
     pub prompt: &'a dyn Prompt,
     /// Its output cap.
     pub cap: Option<u64>,
+    /// Whose call it is.
+    pub whose: Whose,
+    /// What it is to the target's budget; `None`: it is there already.
+    pub arrival: Option<Arrival>,
+}
+
+/// Whose a call is that comes to a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// The target's own: its first choice.
+    Own,
+    /// Another's, that could not answer it.
+    Fallback,
 }
 
 impl Wish<'_> {
@@ -68,6 +91,8 @@ pub(crate) struct Stand {
     pub full: Option<Full>,
     /// Why its rates have no room for the call; `None`: they have, at some key.
     pub paced: Option<Wait>,
+    /// Why it takes no more calls that fall back on it; `None`: it does, or the call is its own.
+    pub crowded: Option<headroom::Refusal>,
 }
 
 /// What an attempt holds of its target.
@@ -76,6 +101,9 @@ pub(crate) struct Parts {
     passes: Passes,
     place: Place,
     paced: Option<Paced>,
+    whose: Whose,
+    /// What the call is to the target's budget, where it came just now.
+    visit: Option<Visit>,
     /// The size of the caller's body.
     bytes: u64,
 }
@@ -86,6 +114,11 @@ impl Parts {
         self.passes.key
     }
 
+    /// What the call is to the target's budget, once.
+    pub(super) fn take_visit(&mut self) -> Option<Visit> {
+        self.visit.take()
+    }
+
     /// Whether the rates had room for it.
     pub(super) fn had_room(&self) -> bool {
         self.paced.as_ref().is_none_or(|paced| paced.had_room)
@@ -93,7 +126,7 @@ impl Parts {
 }
 
 /// How an attempt ended, for everything that keeps count of its target.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Ending {
     /// What its breakers hear.
     pub report: Report,
@@ -101,6 +134,8 @@ pub struct Ending {
     pub brought: Brought,
     /// What it took, as far as the provider said.
     pub usage: Usage,
+    /// The call's stay, where the call is done with the target.
+    pub(crate) leaves: Option<Stay>,
 }
 
 /// What came of an attempt, as far as it speaks of the load on the target.
@@ -139,6 +174,10 @@ pub struct Snapshot {
     pub places: Option<u32>,
     /// The usual time to a first token for a small prompt; `None`: too little is known.
     pub usual_first_token: Option<Duration>,
+    /// Of the calls it carries, those that fell back on it.
+    pub fallbacks: u32,
+    /// The retries that its budget holds.
+    pub retries: Thousandths,
     /// Every rate that is known, with the key it is of.
     pub rates: Vec<(usize, Level)>,
 }
@@ -150,7 +189,10 @@ impl Standing {
             target: Arc::clone(target),
             places: Places::new(),
             order,
+            fallbacks: 0,
+            budget: Budget::new(&target.limits.retries, now),
             paces: Paces::new(target.keys(), &target.limits, now),
+            heard: 0,
             first_tokens: FirstTokens::default(),
             ratio: Ratio::default(),
         }
@@ -173,6 +215,16 @@ impl Standing {
         self.planes.is_untroubled(&self.target.breaker)
     }
 
+    /// How many keys its provider has.
+    pub(super) fn keys(&self) -> usize {
+        self.target.keys()
+    }
+
+    /// Hears of keys that other targets of the provider found spent or refused.
+    pub(super) fn hear(&mut self, rests: &Rests) {
+        rests.tell(&mut self.heard, &mut self.planes);
+    }
+
     /// A call came that would go here if it could.
     pub(super) fn offer(&mut self, now: Moment, schema: Option<u64>) {
         let rules = in_force(self.order.as_ref(), &self.target.breaker, now);
@@ -181,13 +233,31 @@ impl Standing {
 
     pub(super) fn stand(&mut self, wish: &Wish<'_>) -> Stand {
         let paced = self.look_at_rates(wish);
+        let crowded = self.headroom(wish).err();
         let rules = in_force(self.order.as_ref(), &self.target.breaker, wish.ask.now);
         Stand {
             paced,
+            crowded,
             refused: self.planes.look(&wish.ask, wish.schema, &rules).err(),
             in_flight: self.places.in_flight(),
             full: self.places.check(wish.bytes, &self.target.limits.places).err(),
         }
+    }
+
+    /// Whether there is room for a call that falls back on it.
+    fn headroom(&mut self, wish: &Wish<'_>) -> Result<(), headroom::Refusal> {
+        if wish.whose == Whose::Own {
+            return Ok(());
+        }
+        let limits = &self.target.limits;
+        let receiver = Receiver {
+            places: self.places.limit(&limits.places).unwrap_or(0),
+            in_flight: self.places.in_flight(),
+            fallbacks: self.fallbacks,
+            filled: self.paces.filled(wish.ask.now),
+            kept: limits.kept,
+        };
+        receiver.take()
     }
 
     /// Tells the breakers which keys have no room for the call.
@@ -204,6 +274,8 @@ impl Standing {
     pub(super) fn snapshot(&mut self, name: &str, now: Moment) -> Snapshot {
         Snapshot {
             rates: self.paces.levels(now),
+            retries: self.budget.balance(&self.target.limits.retries, now),
+            fallbacks: self.fallbacks,
             target: name.to_owned(),
             in_flight: self.places.in_flight(),
             bytes: self.places.bytes(),
@@ -227,7 +299,8 @@ impl Standing {
         wish: &Wish<'_>,
         way: fn(&mut Planes, &Ask, Option<u64>, &Rules) -> Admitted,
     ) -> (Option<Parts>, Vec<Turn>) {
-        if self.places.check(wish.bytes, &self.target.limits.places).is_err() {
+        let is_full = self.places.check(wish.bytes, &self.target.limits.places).is_err();
+        if is_full || self.headroom(wish).is_err() {
             return (None, Vec::new());
         }
         self.look_at_rates(wish);
@@ -238,7 +311,11 @@ impl Standing {
         if let Ok(place) = self.places.take(wish.bytes, &limits.places) {
             let by = (limits.counting, &self.ratio);
             let paced = self.paces.book(passes.key, &wish.asked(), by);
-            return (Some(Parts { passes, place, paced, bytes: wish.bytes }), changes);
+            let (whose, bytes) = (wish.whose, wish.bytes);
+            self.fallbacks += u32::from(whose == Whose::Fallback);
+            let arrives = |arrival| self.budget.arrive(arrival, &limits.retries, wish.ask.now);
+            let visit = wish.arrival.map(arrives);
+            return (Some(Parts { passes, place, paced, whose, visit, bytes }), changes);
         }
         self.planes.release(passes);
         (None, changes)
@@ -254,7 +331,10 @@ impl Standing {
     /// Settles what was held.
     pub(super) fn settle(&mut self, parts: Parts, ending: Ending, now: Moment) -> Vec<Turn> {
         self.note(ending.brought, parts.bytes, now);
-        self.places.give(parts.place);
+        self.give(parts.place, parts.whose);
+        if let Some(stay) = ending.leaves.and_then(Stay::into_parts) {
+            self.leave(stay, now);
+        }
         if let Some(paced) = parts.paced {
             let counting = self.target.limits.counting;
             let told = paces::used(counting, ending.usage);
@@ -270,8 +350,50 @@ impl Standing {
     /// Gives back what was held, without a verdict. What was reserved of the rates stays booked: the
     /// provider may have done the work.
     pub(super) fn release(&mut self, parts: Parts) {
-        self.places.give(parts.place);
+        self.give(parts.place, parts.whose);
         self.planes.release(parts.passes);
+    }
+
+    fn give(&mut self, place: Place, whose: Whose) {
+        self.places.give(place);
+        self.fallbacks = self.fallbacks.saturating_sub(u32::from(whose == Whose::Fallback));
+    }
+
+    /// A call comes to the target.
+    pub(super) fn arrive(&mut self, arrival: Arrival, now: Moment) -> Visit {
+        self.budget.arrive(arrival, &self.target.limits.retries, now)
+    }
+
+    /// A call asks for one more attempt. One that was granted before and made is over.
+    ///
+    /// # Errors
+    /// The budget has none.
+    pub(super) fn ask(
+        &mut self,
+        kind: Kind,
+        stay: &mut StayParts,
+        now: Moment,
+    ) -> Result<(), extra::Refusal> {
+        let limits = &self.target.limits.retries;
+        match stay.grant.take() {
+            Some((grant, Made::Sent)) => self.budget.end(grant, Made::Sent, limits),
+            Some(unused) => {
+                stay.grant = Some(unused);
+                return Ok(());
+            }
+            None => {}
+        }
+        let grant = self.budget.ask(kind, &stay.visit, limits, now)?;
+        stay.grant = Some((grant, Made::NotSent));
+        Ok(())
+    }
+
+    /// A call is done with the target.
+    pub(super) fn leave(&mut self, stay: StayParts, now: Moment) {
+        if let Some((grant, made)) = stay.grant {
+            self.budget.end(grant, made, &self.target.limits.retries);
+        }
+        self.budget.leave(stay.visit, now);
     }
 
     /// As [`Standing::release`], for what was never sent.

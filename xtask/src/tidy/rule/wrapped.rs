@@ -38,7 +38,7 @@ const ALL: [Wrapped; 5] = [
     Wrapped {
         name: "prometheus-client",
         roots: &[&["prometheus_client"]],
-        home: "crates/backstay/src/record/metrics.rs",
+        home: "crates/backstay/src/record/metrics/",
     },
 ];
 

@@ -2,19 +2,28 @@
 
 use backstay::policy::{Limits, Provider};
 use backstay_decide::aimd::Bounds;
+use backstay_decide::extra;
 use backstay_decide::pacing::{Counting, Dimension, Rate, Share};
 use backstay_wire::Dialect;
 
 use super::Loading;
 use crate::config::file::ModelTable;
-use crate::config::limit_words::{CachedWord, RatesTable, ReserveWord};
+use crate::config::limit_words::{CachedWord, RatesTable, ReserveWord, RetriesTable};
 
 impl Loading<'_> {
     /// The limits of a model at `provider`.
-    pub(super) fn limits(&mut self, name: &str, table: &ModelTable, provider: &Provider) -> Limits {
+    pub(super) fn limits(
+        &mut self,
+        name: &str,
+        table: &ModelTable,
+        provider: &Provider,
+        retries_of_all: &RetriesTable,
+    ) -> Limits {
         let places = table.places;
         self.in_range(&["models", name, "places", "floor"], places.floor, 1..=1_000_000);
         self.rate_parts(name, &table.rates);
+        self.part(&["models", name, "places", "kept"], places.kept, "0.1 is 10 %");
+        self.retry_parts(&["models", name, "retries"], &table.retries);
         Limits {
             places: Bounds {
                 floor: u32::try_from(places.floor).unwrap_or(u32::MAX),
@@ -24,6 +33,8 @@ impl Loading<'_> {
             rates: rates(&table.rates),
             share: share(&table.rates),
             counting: counting(&table.rates, provider.dialect),
+            retries: retries(&table.retries.over(retries_of_all)),
+            kept: thousandths(places.kept),
         }
     }
 
@@ -34,11 +45,23 @@ impl Loading<'_> {
             let path = ["models", name, "rates", "share"];
             self.wrong(&path, "out-of-range", message, "0.8 is 80 %");
         }
-        let burst = table.burst.unwrap_or(0.0);
-        if !(0.0..=1.0).contains(&burst) {
-            let message = format!("`burst` is {burst}; 0 to 1 is allowed");
-            let path = ["models", name, "rates", "burst"];
-            self.wrong(&path, "out-of-range", message, "0.2 is 20 % of a minute's rate");
+        let path = ["models", name, "rates", "burst"];
+        self.part(&path, table.burst.unwrap_or(0.0), "0.2 is 20 % of a minute's rate");
+    }
+
+    /// Notes what is out of range in the table of retries at `path`.
+    pub(super) fn retry_parts(&mut self, path: &[&str], table: &RetriesTable) {
+        for (key, part) in [("earned", table.earned), ("at_once_share", table.at_once_share)] {
+            self.part(&[path, &[key]].concat(), part.unwrap_or(0.0), "0.1 is 10 %");
+        }
+    }
+
+    /// Notes a part of something that is not 0 to 1.
+    fn part(&mut self, path: &[&str], part: f64, help: &str) {
+        if !(0.0..=1.0).contains(&part) {
+            let key = path.last().copied().unwrap_or_default();
+            let message = format!("`{key}` is {part}; 0 to 1 is allowed");
+            self.wrong(path, "out-of-range", message, help);
         }
     }
 }
@@ -46,6 +69,18 @@ impl Loading<'_> {
 fn rates(table: &RatesTable) -> Vec<Rate> {
     let rate = |dimension| Some(Rate { dimension, limit: table.published(dimension)? });
     Dimension::ALL.into_iter().filter_map(rate).collect()
+}
+
+fn retries(table: &RetriesTable) -> extra::Limits {
+    let usual = extra::Limits::default();
+    extra::Limits {
+        earned: table.earned.map_or(usual.earned, thousandths),
+        floor: table.floor.map_or(usual.floor, |floor| floor.0),
+        start: table.start.unwrap_or(usual.start),
+        cap: table.cap.unwrap_or(usual.cap),
+        at_once: table.at_once.unwrap_or(usual.at_once),
+        at_once_share: table.at_once_share.map_or(usual.at_once_share, thousandths),
+    }
 }
 
 fn share(table: &RatesTable) -> Share {

@@ -63,6 +63,7 @@ impl<'a> Loading<'a> {
         let admin_key = self.admin_key(&file.server, &keys);
         let server = self.server(&file.server, &file.keys);
         self.breaker_ranges(&["breaker"], &file.breaker);
+        self.retry_parts(&["retries"], &file.retries);
         let providers = self.providers(file);
         let targets = self.targets(file, &providers);
         let built = self.routes(file, &targets);

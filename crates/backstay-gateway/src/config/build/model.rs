@@ -69,7 +69,7 @@ impl Loading<'_> {
             subset: table.schema_subset.map(SubsetWord::subset),
             streams: table.streams,
             max_request_bytes: table.max_request_bytes,
-            limits: self.limits(name, table, provider),
+            limits: self.limits(name, table, provider, &file.retries),
             breaker: super::breaker::rules(&table.breaker.over(&file.breaker)),
         })
     }

@@ -286,7 +286,7 @@ impl Live {
         self.call.met_unknown(self.passing.unknown);
         let report = self.call.report(None);
         let (brought, usage) = (Brought::Nothing, self.passing.usage);
-        self.call.streamed(source.held, Ending { report, brought, usage });
+        self.call.streamed(source.held, Ending { report, brought, usage, leaves: None });
         self.call.stream_done(outcome, finish, self.passing.usage);
     }
 
@@ -314,7 +314,7 @@ impl Live {
         let report =
             if self.late { Report::NEUTRAL } else { self.call.report(Some(failure.fault)) };
         let (brought, usage) = (Brought::Fault(failure.fault), self.passing.usage);
-        self.call.streamed(source.held, Ending { report, brought, usage });
+        self.call.streamed(source.held, Ending { report, brought, usage, leaves: None });
         self.call.stream_failed(failure, self.passing.usage);
         self.outcome = Outcome::Failed;
     }

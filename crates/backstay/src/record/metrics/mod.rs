@@ -4,12 +4,12 @@
 //! their number is bounded. A target that a caller names itself (`provider/model`) is counted as
 //! `provider/*`.
 
+mod limits;
+
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use backstay_decide::breaker::Turn;
-use backstay_decide::pacing::Dimension;
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -22,7 +22,7 @@ use prometheus_client::registry::Registry;
 use super::Outcome;
 use crate::admit::line;
 use crate::operator::TargetView;
-use crate::route::Snapshot;
+pub use limits::LimitMeters;
 
 /// Bounds of latency buckets, in seconds: a cache hit to a long generation.
 const SECONDS: [f64; 13] =
@@ -43,15 +43,11 @@ pub struct Metrics {
     in_flight: Gauge,
     open: Family<PlaneLabels, Gauge>,
     turns: Family<TurnLabels, Counter>,
-    places: Family<TargetLabels, Gauge>,
-    places_taken: Family<TargetLabels, Gauge>,
     states: Family<StateLabels, Gauge>,
     state_seconds: Family<StateLabels, Gauge>,
     modes: Family<ModeLabels, Gauge>,
     orders: Family<ModeLabels, Counter>,
-    filled: Family<RateLabels, Gauge<f64, AtomicU64>>,
-    slowed: Family<RateLabels, Counter>,
-    waited: Family<WaitLabels, Counter<f64, AtomicU64>>,
+    limits: LimitMeters,
     alerts: Family<AlertLabels, Counter>,
     dropped: Gauge,
     waiting: Family<ClassLabels, Gauge>,
@@ -87,18 +83,6 @@ struct TargetLabels {
 struct PlaneLabels {
     target: String,
     plane: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RateLabels {
-    target: String,
-    rate: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct WaitLabels {
-    target: String,
-    why: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -210,15 +194,11 @@ impl Metrics {
             in_flight: Gauge::default(),
             open: Family::default(),
             turns: Family::default(),
-            places: Family::default(),
-            places_taken: Family::default(),
             states: Family::default(),
             state_seconds: Family::default(),
             modes: Family::default(),
             orders: Family::default(),
-            filled: Family::default(),
-            slowed: Family::default(),
-            waited: Family::default(),
+            limits: LimitMeters::default(),
             alerts: Family::default(),
             dropped: Gauge::default(),
             waiting: Family::default(),
@@ -232,6 +212,8 @@ impl Metrics {
 
     fn register(&self) {
         let mut registry = self.registry.lock();
+        self.limits.register(&mut registry);
+        self.register_queue(&mut registry);
         registry.register("calls", "Calls ended, by route, outcome and code", self.calls.clone());
         registry.register(
             "call_seconds",
@@ -272,12 +254,6 @@ impl Metrics {
         );
         registry.register("breaker_changes", "Changes of breakers, by plane", self.turns.clone());
         registry.register(
-            "places",
-            "Calls a target may carry at once now; absent: any number",
-            self.places.clone(),
-        );
-        registry.register("places_taken", "Calls a target carries now", self.places_taken.clone());
-        registry.register(
             "breaker_state",
             "Breakers of a target in each state, by plane",
             self.states.clone(),
@@ -291,22 +267,10 @@ impl Metrics {
         registry.register("alerts", "Alerts, by what became of them", self.alerts.clone());
         registry.register("orders", "Modes ordered by an operator", self.orders.clone());
         registry.register(
-            "pace_filled",
-            "How full a target's rate is, of its fullest key: 1 is all that may go at once",
-            self.filled.clone(),
-        );
-        registry.register("pace_slowed", "Times a 429 slowed a target's rate", self.slowed.clone());
-        registry.register(
-            "limit_wait_seconds",
-            "Time calls waited for a target's rates or places",
-            self.waited.clone(),
-        );
-        registry.register(
             "call_log_rows_dropped",
             "Call log rows lost: the writer was behind, or the file could not be written",
             self.dropped.clone(),
         );
-        self.register_queue(&mut registry);
     }
 
     fn register_queue(&self, registry: &mut Registry) {
@@ -318,6 +282,11 @@ impl Metrics {
         );
         registry.register("queue_left", "Calls that got no seat, by the reason", self.left.clone());
         registry.register("seats_taken", "Calls that have a seat", self.seats.clone());
+    }
+
+    /// What is counted of the limits of targets.
+    pub fn limits(&self) -> &LimitMeters {
+        &self.limits
     }
 
     /// A call of a class waited for a seat, whether it got one or not.
@@ -443,37 +412,6 @@ impl Metrics {
                 longest.set(longest.get().max(lasts));
             }
         }
-    }
-
-    /// How a target of the config stands now. What callers name themselves is left out: its number is
-    /// theirs to choose.
-    pub fn stands(&self, standing: &Snapshot) {
-        if standing.target.contains('/') {
-            return;
-        }
-        let labels = TargetLabels { target: standing.target.clone() };
-        if let Some(places) = standing.places {
-            self.places.get_or_create(&labels).set(places.into());
-        }
-        self.places_taken.get_or_create(&labels).set(standing.in_flight.into());
-        for dimension in Dimension::ALL {
-            let of_it = standing.rates.iter().filter(|(_, level)| level.dimension == dimension);
-            if let Some(filled) = of_it.map(|(_, level)| level.filled()).max() {
-                let labels = RateLabels { target: labels.target.clone(), rate: dimension.name() };
-                self.filled.get_or_create(&labels).set(f64::from(filled) / 1000.0);
-            }
-        }
-    }
-
-    /// A 429 slowed a rate of a target.
-    pub fn slowed(&self, target: &str, rate: &'static str) {
-        self.slowed.get_or_create(&RateLabels { target: label(target), rate }).inc();
-    }
-
-    /// A call waits for a limit of a target.
-    pub fn waits(&self, target: &str, why: &'static str, wait: Duration) {
-        let labels = WaitLabels { target: label(target), why };
-        self.waited.get_or_create(&labels).inc_by(wait.as_secs_f64());
     }
 
     /// Everything as text. `dropped` is the call log's count.
