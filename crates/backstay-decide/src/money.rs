@@ -72,6 +72,14 @@ impl Money {
     }
 }
 
+impl Money {
+    /// How much of `whole` it is; 1 of nothing.
+    pub fn share_of(self, whole: Self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a share to be looked at")]
+        if whole == Self::ZERO { 1.0 } else { self.0 as f64 / whole.0 as f64 }
+    }
+}
+
 impl Price {
     /// What `tokens` cost at this price.
     pub const fn times(self, tokens: u64) -> Money {

@@ -25,6 +25,8 @@ pub enum Local {
     BodyTooLarge,
     /// The request is not one this API understands.
     InvalidRequest,
+    /// The caller's key has spent what it may today.
+    SpendLimit,
     /// The gateway holds as many calls as it may.
     Busy,
     /// The gateway is draining and takes no new calls.
@@ -35,7 +37,7 @@ pub enum Local {
 
 impl Local {
     /// All of them, in order.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::DeadlineExceeded,
         Self::AttemptsExhausted,
         Self::NoTarget,
@@ -45,6 +47,7 @@ impl Local {
         Self::Forbidden,
         Self::BodyTooLarge,
         Self::InvalidRequest,
+        Self::SpendLimit,
         Self::Busy,
         Self::ShuttingDown,
         Self::Internal,
@@ -62,6 +65,7 @@ impl Local {
             Self::Forbidden => "forbidden",
             Self::BodyTooLarge => "body_too_large",
             Self::InvalidRequest => "invalid_request",
+            Self::SpendLimit => "spend_limit_reached",
             Self::Busy => "gateway_busy",
             Self::ShuttingDown => "gateway_shutting_down",
             Self::Internal => "gateway_internal",
@@ -80,6 +84,7 @@ impl Local {
             Self::DeadlineExceeded
             | Self::AttemptsExhausted
             | Self::NoTarget
+            | Self::SpendLimit
             | Self::Busy
             | Self::ShuttingDown
             | Self::Internal => Side::Gateway,

@@ -33,6 +33,8 @@ impl Callers {
                 tenant: key.tenant.clone(),
                 class: key.class.clone(),
                 classes: key.classes.clone(),
+                allowance: key.allowance,
+                reach: key.reach.clone(),
             };
             (digest(key.token.expose()), Arc::new(caller))
         });
@@ -111,6 +113,8 @@ fn digest(token: &str) -> [u8; 32] {
 
 #[cfg(test)]
 mod tests {
+    use backstay::admit::spend::Allowance;
+    use backstay::contract::Reach;
     use backstay::policy::Secret;
     use http::HeaderMap;
 
@@ -124,6 +128,8 @@ mod tests {
             tenant: tenant.into(),
             class: None,
             classes: Vec::new(),
+            allowance: Allowance::default(),
+            reach: Reach::default(),
         };
         Callers::new(&[key("app", "s3cret", "t"), key("job", "other", "")])
     }

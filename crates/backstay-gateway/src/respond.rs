@@ -91,6 +91,7 @@ fn local_status(local: Local) -> u16 {
         Local::UnknownRoute => 404,
         Local::Unauthorized => 401,
         Local::Forbidden => 403,
+        Local::SpendLimit => 429,
         Local::BodyTooLarge => 413,
         Local::Internal => 500,
     }

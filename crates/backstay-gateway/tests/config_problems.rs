@@ -17,7 +17,7 @@ use config_world::outside;
 
 /// Every code a problem can have, but for those of files that cannot be read (`unreadable`,
 /// `not-utf8`, `no-config`) and of too many (`more`), which have tests of their own.
-const CODES: [&str; 52] = [
+const CODES: [&str; 53] = [
     "alias",
     "bad-address",
     "bad-field",
@@ -64,6 +64,7 @@ const CODES: [&str; 52] = [
     "unknown-key",
     "unknown-model",
     "unknown-provider",
+    "unknown-route",
     "unknown-word",
     "unreachable-tier",
     "unset-variable",

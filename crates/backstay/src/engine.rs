@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use backstay_decide::Moment;
+use backstay_decide::spend::Day;
 
 use crate::admit::Seats;
 use crate::admit::line::Line;
+use crate::admit::spend::Purses;
 use crate::attempt::adapter::LoweringCache;
 use crate::attempt::transport::Transport;
 use crate::clock::Clock;
@@ -37,6 +39,7 @@ struct Shared {
     metrics: Metrics,
     alerts: Alerts,
     line: ArcSwap<Line<Seats>>,
+    purses: Purses,
 }
 
 /// A policy with its schemas and rules compiled.
@@ -87,6 +90,7 @@ impl Engine {
                 metrics: Metrics::new(),
                 alerts: Alerts::default(),
                 line: ArcSwap::from_pointee(line),
+                purses: Purses::default(),
             }),
             transport: Arc::new(Transport::new()),
         })
@@ -163,6 +167,10 @@ impl Engine {
         self.shared.line.load()
     }
 
+    pub(crate) fn purses(&self) -> &Purses {
+        &self.shared.purses
+    }
+
     /// How every target stands that was called since the start, in no order.
     pub fn standings(&self) -> Vec<Snapshot> {
         self.shared.health.snapshots(self.now())
@@ -175,6 +183,8 @@ impl Engine {
         }
         self.shared.metrics.breakers_stand(&self.targets());
         self.shared.metrics.queue(&self.line().report());
+        let day = Day::of(self.clock().wall());
+        self.shared.metrics.spend(&self.shared.purses.shares(day));
         self.shared.metrics.text(self.shared.call_log.dropped())
     }
 

@@ -54,6 +54,8 @@ pub trait Amount: Copy + Ord + fmt::Display {
     /// `thousandths` of it.
     #[must_use]
     fn part(self, thousandths: u32) -> Self;
+    /// How much of `whole` it is; 1 of nothing.
+    fn share_of(self, whole: Self) -> f64;
 }
 
 impl Amount for Money {
@@ -70,6 +72,10 @@ impl Amount for Money {
     fn part(self, thousandths: u32) -> Self {
         Self::part(self, thousandths)
     }
+
+    fn share_of(self, whole: Self) -> f64 {
+        Self::share_of(self, whole)
+    }
 }
 
 impl Amount for u64 {
@@ -85,6 +91,11 @@ impl Amount for u64 {
 
     fn part(self, thousandths: u32) -> Self {
         Self::try_from(u128::from(self) * u128::from(thousandths) / 1000).unwrap_or(Self::MAX)
+    }
+
+    fn share_of(self, whole: Self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a share to be looked at")]
+        if whole == 0 { 1.0 } else { self as f64 / whole as f64 }
     }
 }
 

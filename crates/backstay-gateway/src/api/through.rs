@@ -87,6 +87,10 @@ pub(super) async fn send(
     caller: Option<&Caller>,
 ) -> Response<Sent> {
     let dialect = request.dialect;
+    if let Some(caller) = caller.filter(|caller| !caller.reach.has_direct()) {
+        let note = format!("the key `{}` may use routes only, and with their checks", caller.name);
+        return respond::failure(dialect, &CallError::local(Local::Forbidden, note));
+    }
     let request = without_our_key(request, caller);
     match forward(gateway.engine(), request).await {
         Ok(forwarded) => {

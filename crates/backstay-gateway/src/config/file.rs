@@ -115,6 +115,19 @@ pub(super) struct KeyTable {
     pub(super) priority: Option<String>,
     /// The classes its calls may name. Default: all.
     pub(super) classes: Vec<String>,
+    /// What its calls may cost in a UTC day, in the currency of the models' prices. 0 to 1000000; 0:
+    /// only what is free. Every model it can reach needs prices. Default: no limit.
+    #[schemars(range(min = 0, max = 1_000_000), extend("x-type" = "number"))]
+    pub(super) spend_per_day: Option<f64>,
+    /// Tokens, input and output, that its calls may take in a UTC day. 0: none. Default: no limit.
+    pub(super) tokens_per_day: Option<u64>,
+    /// Names of the `[routes.NAME]` it may use. Not empty. Default: all.
+    #[schemars(length(min = 1))]
+    pub(super) routes: Option<Vec<String>>,
+    /// Whether it may also use what no route stands for: models by their own name or as
+    /// `provider/model`, bypass, and paths that are handed through. No limit holds for what is handed
+    /// through. Default: yes without `routes`, `spend_per_day` and `tokens_per_day`, else no.
+    pub(super) direct: Option<bool>,
 }
 
 /// A model API somebody operates.

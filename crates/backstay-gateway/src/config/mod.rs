@@ -28,6 +28,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use backstay::admit::spend::Allowance;
+use backstay::contract::Reach;
 use backstay::policy::{Policy, RuleText, Secret};
 use jiff::civil::Date;
 use serde_json::Value;
@@ -117,6 +119,10 @@ pub struct CallerKey {
     pub class: Option<String>,
     /// The classes it may name. Empty: all.
     pub classes: Vec<String>,
+    /// What it may spend in a day.
+    pub allowance: Allowance,
+    /// What it opens.
+    pub reach: Reach,
 }
 
 /// What a config needs to know that is not in it.

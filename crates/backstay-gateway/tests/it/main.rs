@@ -30,6 +30,7 @@ mod rates;
 mod reask;
 mod reported;
 mod retries;
+mod spend;
 mod streams;
 mod structure;
 mod sweep;

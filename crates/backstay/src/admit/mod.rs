@@ -4,6 +4,7 @@
 //! in which order is `backstay_decide::queue`; the [`line`] wakes them.
 
 pub mod line;
+pub mod spend;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -9,6 +9,7 @@ use backstay_decide::extra;
 use backstay_decide::fault::Fault;
 use backstay_decide::pacing;
 use backstay_decide::recover::{self, Cap, Facts, Fallback, Next, OnRefusal, OnSemantic, Schema};
+use backstay_decide::spend::Took;
 use backstay_decide::time::Secs;
 use backstay_decide::{Backoff, Moment};
 use backstay_wire::Usage;
@@ -58,6 +59,7 @@ impl Call {
         }
         self.came(&seen);
         self.attempted(&seen);
+        self.pays_for(&seen);
         if !seen.limits.is_empty() {
             seen.armed.held.observe(&seen.limits, self.engine.now());
         }
@@ -116,6 +118,7 @@ impl Call {
         self.at_least = true;
         self.notes.push(RESENT.to_owned());
         self.takes_back(seen);
+        self.pay(Took::Nothing);
         self.plan = Plan::Stay;
         true
     }

@@ -2,6 +2,7 @@
 
 use backstay_decide::Local;
 use backstay_decide::recover::LastResort as Resort;
+use backstay_decide::spend::Took;
 use backstay_wire::dialect::UsageEvent;
 use backstay_wire::{Dialect, Reply};
 use bytes::Bytes;
@@ -265,6 +266,7 @@ impl Drop for Call {
     /// A call dropped before its end: the caller left.
     fn drop(&mut self) {
         self.at_least |= self.attempts > 0;
+        self.pay(Took::Unknown);
         let last = self.trail.notes.last().map(|note| &note.step);
         if let Some(Step::Sent { target, .. }) = last.filter(|_| !self.closed) {
             self.engine.metrics().attempted(target, Outcome::Abandoned.word());

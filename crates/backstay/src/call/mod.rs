@@ -5,6 +5,7 @@ mod amended;
 mod facts;
 mod finish;
 mod objected;
+mod pay;
 mod places;
 mod refuse;
 mod report;
@@ -31,6 +32,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 
 use crate::admit::Seat;
+use crate::admit::spend::Reserved;
 use crate::attempt::stream::Live;
 use crate::attempt::{self, Failure, Whole};
 use crate::contract::{self, Ask, Contract};
@@ -42,6 +44,7 @@ use crate::route::{self, Held, Step, Stop};
 use crate::validate::{self, Asked, Checks, Edit};
 use again::Reasks;
 use amended::{Amended, Best};
+pub(crate) use pay::Purse;
 use seat::Queued;
 pub(crate) use typed::Reader;
 pub use typed::{Typed, TypedError, answer_as};
@@ -125,6 +128,8 @@ pub(crate) struct Call {
     pub contract: Contract,
     /// Its seat. `None`: it has none yet, or will get none.
     seat: Option<Seat>,
+    /// What the attempt under way reserved of its key's purse. `None`: nothing bounds that.
+    reserved: Option<Reserved>,
     /// Whether it waits for one.
     queued: Queued,
     /// The targets it may ask.
@@ -225,6 +230,7 @@ impl Call {
             engine,
             contract,
             seat: None,
+            reserved: None,
             queued: Queued::default(),
             current: None,
             timers: None,

@@ -98,6 +98,7 @@ impl Call {
     /// A whole stream was handed on.
     pub(crate) fn stream_done(&mut self, outcome: Outcome, finish: Finish, usage: Usage) {
         self.count_usage(usage);
+        self.pays_usage(usage);
         self.seen.finish = finish.word();
         self.close(outcome, "", "");
     }

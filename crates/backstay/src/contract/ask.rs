@@ -7,6 +7,10 @@ use backstay_wire::Dialect;
 use bytes::Bytes;
 use http::HeaderMap;
 
+use crate::admit::spend::Allowance;
+use crate::policy::Route;
+use crate::route::DIRECT;
+
 /// One request of a caller. `Debug` shows lengths, never the text.
 #[derive(Clone)]
 pub struct Ask {
@@ -24,6 +28,34 @@ pub struct Ask {
     pub arrived: Moment,
 }
 
+/// What a key opens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// Every route, targets and `provider/model` by their names, and all that is handed through.
+    #[default]
+    Everything,
+    /// The routes that are configured.
+    Routes,
+    /// These routes, by name.
+    These(Vec<String>),
+}
+
+impl Reach {
+    /// Whether it opens what no route stands for.
+    pub fn has_direct(&self) -> bool {
+        *self == Self::Everything
+    }
+
+    /// Whether it opens `route`.
+    pub(crate) fn has(&self, route: &Route) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Routes => route.name != DIRECT,
+            Self::These(names) => route.name != DIRECT && names.contains(&route.name),
+        }
+    }
+}
+
 /// Who asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
@@ -35,6 +67,10 @@ pub struct Caller {
     pub class: Option<String>,
     /// The classes it may name. Empty: all.
     pub classes: Vec<String>,
+    /// What it may spend in a day.
+    pub allowance: Allowance,
+    /// The routes it may use.
+    pub reach: Reach,
 }
 
 impl Ask {

@@ -32,7 +32,7 @@ use crate::policy::{Route, StreamMode};
 use crate::recover::Template;
 use crate::validate::{Checks, Shape};
 
-pub use ask::{Ask, Caller};
+pub use ask::{Ask, Caller, Reach};
 pub use backstay_wire::Dialect;
 pub use budget::Added;
 pub(crate) use cap::fields as cap_fields;
@@ -186,6 +186,12 @@ impl Contract {
         !matches!(self.head.raw(&self.ask.body, "n"), None | Some(b"1" | b"null"))
     }
 
+    /// How many answers are asked for; at least 1. What is no whole number counts as one.
+    pub(crate) fn choices(&self) -> u64 {
+        let told = self.head.unsigned(&self.ask.body, "n").ok().flatten();
+        told.unwrap_or(1).max(1)
+    }
+
     /// How a stream is handed on, when one is wanted. Of several answers at once (`n`) the gate
     /// watches only the first, so what has to be checked in each is buffered.
     pub fn stream_mode(&self) -> StreamMode {
@@ -221,6 +227,7 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
     let model = required_model(&head, &ask.body)?;
     let plan = engine.plan();
     let (route, ready) = plan.route(&model).ok_or_else(|| unknown_route(&model, &plan.names()))?;
+    may_use(&ask, &route)?;
     let wants = wants(&head, &ask)?;
     let class = priority::settle(&ask, &plan.policy().queue)?;
     messages_are_a_list(&head, &ask.body)?;
@@ -315,6 +322,24 @@ fn messages_are_a_list(head: &Scanned, body: &Bytes) -> Result<(), CallError> {
         }
         Some(_) => Ok(()),
     }
+}
+
+/// Whether the caller's key opens the route.
+fn may_use(ask: &Ask, route: &Route) -> Result<(), CallError> {
+    let Some(caller) = ask.caller.as_deref().filter(|caller| !caller.reach.has(route)) else {
+        return Ok(());
+    };
+    let opens = match &caller.reach {
+        Reach::These(names) => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>(),
+        Reach::Everything | Reach::Routes => vec!["the configured routes".to_owned()],
+    };
+    let note = format!(
+        "the key `{}` may not use the model `{}`; it may use {}",
+        caller.name,
+        route.pattern.0,
+        opens.join(", ")
+    );
+    Err(CallError::local(Local::Forbidden, note).blaming("model"))
 }
 
 fn unknown_route(model: &str, names: &[String]) -> CallError {

@@ -13,11 +13,14 @@ use crate::policy::{
 /// The official SDKs' own limit; a direct route must not be stricter than calling the provider.
 const DEADLINE: Duration = Duration::from_mins(10);
 
+/// The name of such a route; no configured one has it.
+pub(crate) const DIRECT: &str = "direct";
+
 /// A route to the one target that `name` means, if any.
 pub(crate) fn direct(policy: &Policy, name: &str) -> Option<Route> {
     let target = policy.targets.get(name).cloned().or_else(|| at_provider(policy, name))?;
     Some(Route {
-        name: "direct".into(),
+        name: DIRECT.into(),
         pattern: Pattern(name.to_owned()),
         revision: target.id.clone(),
         tiers: vec![vec![target]],

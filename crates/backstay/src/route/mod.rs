@@ -22,7 +22,7 @@ use crate::contract::{Added, Contract};
 use crate::engine::Engine;
 use crate::policy::Target;
 
-pub(crate) use direct::direct;
+pub(crate) use direct::{DIRECT, direct};
 pub use guard::Held;
 pub use health::Health;
 pub(crate) use health::TargetHealth;

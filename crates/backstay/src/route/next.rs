@@ -14,7 +14,7 @@ use backstay_decide::{Local, Moment};
 use super::standing::{Stand, Whose, Wish};
 use super::{Armed, Held, Shot, Stop};
 use crate::attempt::adapter::{self, Turned};
-use crate::call::{Call, Plan};
+use crate::call::{Call, Plan, Purse};
 use crate::clock::ThreadDice;
 use crate::fault::CallError;
 
@@ -292,6 +292,10 @@ fn shoot(call: &mut Call, index: usize, held: Held, (timers, now): (Timers, Mome
             return unbuilt(call, index, error, now);
         }
     };
+    if call.reserve(index) == Purse::Refuses {
+        held.unsent(now);
+        return Step::End(Halt::Planned);
+    }
     if let Some(stay) = call.stops.get_mut(index).and_then(|stop| stop.stay.as_mut()) {
         stay.sends();
     }

@@ -13,6 +13,7 @@ mod provider;
 mod queue;
 mod reask;
 mod revision;
+mod rights;
 mod route;
 mod rule;
 mod secret;
@@ -59,7 +60,7 @@ impl<'a> Loading<'a> {
     /// All problems, at least one of them an error.
     pub(super) fn settings(mut self, file: &File) -> Result<Settings, Vec<Problem>> {
         let queue = self.queue(&file.queue);
-        let keys = self.callers(&file.keys, &queue);
+        let keys = self.callers(file, &queue);
         let admin_key = self.admin_key(&file.server, &keys);
         let server = self.server(&file.server, &file.keys);
         self.breaker_ranges(&["breaker"], &file.breaker);
@@ -146,6 +147,7 @@ impl<'a> Loading<'a> {
         let (what, header, code) = match section {
             Section::Models => ("model", "models", "unknown-model"),
             Section::Providers => ("provider", "providers", "unknown-provider"),
+            Section::Routes => ("route", "routes", "unknown-route"),
             Section::Classes => ("class", "queue.classes", "unknown-class"),
         };
         let plural = header.rsplit('.').next().unwrap_or(header);
@@ -172,6 +174,7 @@ impl<'a> Loading<'a> {
 enum Section {
     Models,
     Providers,
+    Routes,
     Classes,
 }
 

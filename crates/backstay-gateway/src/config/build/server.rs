@@ -7,7 +7,7 @@ use std::time::Duration;
 use backstay::policy::{Queueing, Secret};
 
 use super::Loading;
-use crate::config::file::{KeyTable, ServerTable};
+use crate::config::file::{File, KeyTable, ServerTable};
 use crate::config::{CallLog, CallerKey, Server};
 
 impl Loading<'_> {
@@ -91,14 +91,10 @@ impl Loading<'_> {
     }
 
     /// The callers, each with a token of its own.
-    pub(super) fn callers(
-        &mut self,
-        tables: &BTreeMap<String, KeyTable>,
-        queue: &Queueing,
-    ) -> Vec<CallerKey> {
+    pub(super) fn callers(&mut self, file: &File, queue: &Queueing) -> Vec<CallerKey> {
         let mut callers: Vec<CallerKey> = Vec::new();
         let mut tokens: BTreeMap<String, &str> = BTreeMap::new();
-        for (name, table) in tables {
+        for (name, table) in &file.keys {
             let path = ["keys", name, "token"];
             let Some(written) = &table.token else {
                 self.missing(&path, "token = { env = \"APP_KEY\" }");
@@ -112,7 +108,17 @@ impl Loading<'_> {
             }
             let tenant = table.tenant.clone().unwrap_or_else(|| name.clone());
             let (class, classes) = self.key_classes(name, table, queue);
-            callers.push(CallerKey { name: name.clone(), token, tenant, class, classes });
+            let allowance = self.allowance(name, table, file);
+            let reach = self.reach(name, table, file);
+            callers.push(CallerKey {
+                name: name.clone(),
+                token,
+                tenant,
+                class,
+                classes,
+                allowance,
+                reach,
+            });
         }
         callers
     }

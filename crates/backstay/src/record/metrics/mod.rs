@@ -5,8 +5,10 @@
 //! `provider/*`.
 
 mod limits;
+mod queue;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use backstay_decide::breaker::Turn;
@@ -20,7 +22,6 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::Outcome;
-use crate::admit::line;
 use crate::operator::TargetView;
 pub use limits::LimitMeters;
 
@@ -54,6 +55,7 @@ pub struct Metrics {
     wait: Family<ClassLabels, Histogram, fn() -> Histogram>,
     left: Family<LeftLabels, Counter>,
     seats: Gauge,
+    spend: Family<KeyLabels, Gauge<f64, AtomicU64>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -139,6 +141,11 @@ struct ClassLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KeyLabels {
+    key: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct LeftLabels {
     class: String,
     why: &'static str,
@@ -205,6 +212,7 @@ impl Metrics {
             wait: Family::new_with_constructor(seconds),
             left: Family::default(),
             seats: Gauge::default(),
+            spend: Family::default(),
         };
         metrics.register();
         metrics
@@ -281,33 +289,17 @@ impl Metrics {
             self.wait.clone(),
         );
         registry.register("queue_left", "Calls that got no seat, by the reason", self.left.clone());
+        registry.register(
+            "spend_ratio",
+            "What a key spent of its limit a day, by the limit that is nearer",
+            self.spend.clone(),
+        );
         registry.register("seats_taken", "Calls that have a seat", self.seats.clone());
     }
 
     /// What is counted of the limits of targets.
     pub fn limits(&self) -> &LimitMeters {
         &self.limits
-    }
-
-    /// A call of a class waited for a seat, whether it got one or not.
-    pub fn waited_in_queue(&self, class: &str, waited: Duration) {
-        let labels = ClassLabels { class: class.into() };
-        self.wait.get_or_create(&labels).observe(waited.as_secs_f64());
-    }
-
-    /// A call of a class got no seat: it was refused, shed, late, or its caller gave up.
-    pub fn left_queue(&self, class: &str, why: &'static str) {
-        self.left.get_or_create(&LeftLabels { class: class.into(), why }).inc();
-    }
-
-    /// How the queue stands.
-    pub fn queue(&self, report: &line::Report) {
-        for class in &report.classes {
-            let labels = ClassLabels { class: class.name.to_string() };
-            let count = i64::try_from(class.count).unwrap_or(i64::MAX);
-            self.waiting.get_or_create(&labels).set(count);
-        }
-        self.seats.set(report.running.into());
     }
 
     /// A call began.

@@ -1,0 +1,179 @@
+//! What callers' keys have spent today, by `backstay_decide::spend`.
+//!
+//! An attempt reserves the most it may take before it is sent, and settles what it took; so calls
+//! that run side by side cannot pass a limit together. A key without a limit keeps no account.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use backstay_decide::Money;
+use backstay_decide::spend::{Amount, Day, Hold, Purse, Took};
+use parking_lot::Mutex;
+
+/// What a key may spend in a UTC day.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allowance {
+    /// In the currency of the models' prices. `None`: no limit. Nothing: only what is free.
+    pub money: Option<Money>,
+    /// In tokens, input and output. `None`: no limit. 0: none.
+    pub tokens: Option<u64>,
+}
+
+impl Allowance {
+    /// Whether anything bounds it.
+    pub const fn is_limited(&self) -> bool {
+        self.money.is_some() || self.tokens.is_some()
+    }
+}
+
+/// What an attempt takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cost {
+    /// Nothing where the target has no price.
+    pub(crate) money: Money,
+    pub(crate) tokens: u64,
+}
+
+/// What one attempt may take. Settle it once, by [`Purses::settle`].
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Reserved {
+    money: Hold<Money>,
+    tokens: Hold<u64>,
+}
+
+/// The accounts of all keys that have a limit.
+#[derive(Debug, Default)]
+pub(crate) struct Purses(Mutex<BTreeMap<String, Account>>);
+
+#[derive(Debug)]
+struct Account {
+    money: Purse<Money>,
+    tokens: Purse<u64>,
+    allowed: Allowance,
+}
+
+impl Purses {
+    /// Reserves `most` for an attempt of `key`.
+    ///
+    /// # Errors
+    /// The sum that is over its limit.
+    pub(crate) fn reserve(
+        &self,
+        key: &str,
+        allowed: Allowance,
+        most: Cost,
+        day: Day,
+    ) -> Result<Reserved, String> {
+        let mut accounts = self.0.lock();
+        if !accounts.contains_key(key) {
+            let account = Account { money: Purse::new(day), tokens: Purse::new(day), allowed };
+            accounts.insert(key.to_owned(), account);
+        }
+        let Some(account) = accounts.get_mut(key) else { return Err("no account".into()) };
+        account.allowed = allowed;
+        let money = account.money.reserve(most.money, allowed.money, day);
+        let money = money.map_err(|over| over.to_string())?;
+        match account.tokens.reserve(most.tokens, allowed.tokens, day) {
+            Ok(tokens) => Ok(Reserved { money, tokens }),
+            Err(over) => {
+                account.money.settle(money, Took::Nothing, None, day);
+                Err(format!("in tokens, {over}"))
+            }
+        }
+    }
+
+    /// Books what an attempt of `key` took; the alerts that makes due, in words.
+    pub(crate) fn settle(
+        &self,
+        key: &str,
+        reserved: Reserved,
+        took: Took<Cost>,
+        day: Day,
+    ) -> Vec<String> {
+        let mut accounts = self.0.lock();
+        let Some(account) = accounts.get_mut(key) else { return Vec::new() };
+        let (money, tokens) = match took {
+            Took::Known(cost) => (Took::Known(cost.money), Took::Known(cost.tokens)),
+            Took::Unknown => (Took::Unknown, Took::Unknown),
+            Took::Nothing => (Took::Nothing, Took::Nothing),
+        };
+        let Reserved { money: held, tokens: held_tokens } = reserved;
+        let money = account.money.settle(held, money, account.allowed.money, day);
+        let tokens = account.tokens.settle(held_tokens, tokens, account.allowed.tokens, day);
+        let told = [money.map(|a| a.to_string()), tokens.map(|a| format!("in tokens, {a}"))];
+        told.into_iter().flatten().collect()
+    }
+
+    /// Of each key, the larger of what it spent of its limits today: 1 is all.
+    pub(crate) fn shares(&self, day: Day) -> Vec<(String, f64)> {
+        let mut accounts = self.0.lock();
+        let share = |account: &mut Account| {
+            let money = share_of(account.money.standing(day).at_least, account.allowed.money);
+            money.max(share_of(account.tokens.standing(day).at_least, account.allowed.tokens))
+        };
+        accounts.iter_mut().map(|(key, account)| (key.clone(), share(account))).collect()
+    }
+}
+
+fn share_of<A: Amount>(spent: A, limit: Option<A>) -> f64 {
+    limit.map_or(0.0, |limit| spent.share_of(limit))
+}
+
+impl fmt::Display for Allowance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.money, self.tokens) {
+            (Some(money), Some(tokens)) => write!(f, "{money} and {tokens} tokens a day"),
+            (Some(money), None) => write!(f, "{money} a day"),
+            (None, Some(tokens)) => write!(f, "{tokens} tokens a day"),
+            (None, None) => f.write_str("no limit"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn cost(tokens: u64) -> Cost {
+        Cost { money: Money::ZERO, tokens }
+    }
+
+    fn allowed(money: Option<f64>, tokens: Option<u64>) -> Allowance {
+        Allowance { money: money.and_then(Money::of), tokens }
+    }
+
+    #[test]
+    fn either_limit_refuses_and_what_the_other_reserved_comes_back() {
+        let purses = Purses::default();
+        let allowed = allowed(Some(1.0), Some(100));
+        let most = Cost { money: Money::of(0.6).unwrap(), tokens: 101 };
+        let told = purses.reserve("app", allowed, most, Day(1)).unwrap_err();
+        assert_eq!(told, "in tokens, 0 spent + up to 101 for this call is over the 100 a day");
+        let most = Cost { tokens: 50, ..most };
+        let held = purses.reserve("app", allowed, most, Day(1)).unwrap();
+        let told = purses.reserve("app", allowed, most, Day(1)).unwrap_err();
+        assert_eq!(told, "0 spent + 0.6 reserved + up to 0.6 for this call is over the 1 a day");
+        assert_eq!(purses.settle("app", held, Took::Nothing, Day(1)), Vec::<String>::new());
+        assert!(purses.reserve("app", allowed, most, Day(1)).is_ok());
+        assert!(purses.reserve("job", allowed, most, Day(1)).is_ok(), "each key has its own");
+    }
+
+    #[test]
+    fn the_alert_comes_once_a_day_and_a_new_limit_holds_for_what_was_spent() {
+        let purses = Purses::default();
+        let limit = allowed(None, Some(100));
+        let mut told = Vec::new();
+        for (tokens, day) in [(70, 1), (15, 1), (10, 1), (90, 2)] {
+            let held = purses.reserve("app", limit, cost(tokens), Day(day)).unwrap();
+            told.push(purses.settle("app", held, Took::Known(cost(tokens)), Day(day)).len());
+        }
+        assert_eq!(told, [0, 1, 0, 1]);
+        assert_eq!(purses.shares(Day(2)), [("app".to_owned(), 0.9)]);
+        let wider = allowed(None, Some(1000));
+        let held = purses.reserve("app", wider, cost(500), Day(2)).unwrap();
+        assert_eq!(purses.settle("app", held, Took::Unknown, Day(2)), Vec::<String>::new());
+        assert_eq!(purses.shares(Day(2)), [("app".to_owned(), 0.59)]);
+        assert_eq!(purses.shares(Day(3)), [("app".to_owned(), 0.0)]);
+    }
+}

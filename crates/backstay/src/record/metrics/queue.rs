@@ -1,0 +1,36 @@
+//! Counts who waits for a seat, who gets none, and what callers' keys spend.
+
+use std::time::Duration;
+
+use super::{ClassLabels, KeyLabels, LeftLabels, Metrics};
+use crate::admit::line;
+
+impl Metrics {
+    /// A call of a class waited for a seat, whether it got one or not.
+    pub fn waited_in_queue(&self, class: &str, waited: Duration) {
+        let labels = ClassLabels { class: class.into() };
+        self.wait.get_or_create(&labels).observe(waited.as_secs_f64());
+    }
+
+    /// A call of a class got no seat: it was refused, shed, late, or its caller gave up.
+    pub fn left_queue(&self, class: &str, why: &'static str) {
+        self.left.get_or_create(&LeftLabels { class: class.into(), why }).inc();
+    }
+
+    /// How the queue stands.
+    pub fn queue(&self, report: &line::Report) {
+        for class in &report.classes {
+            let labels = ClassLabels { class: class.name.to_string() };
+            let count = i64::try_from(class.count).unwrap_or(i64::MAX);
+            self.waiting.get_or_create(&labels).set(count);
+        }
+        self.seats.set(report.running.into());
+    }
+
+    /// What each key spent of its limit today: 1 is all.
+    pub fn spend(&self, shares: &[(String, f64)]) {
+        for (key, share) in shares {
+            self.spend.get_or_create(&KeyLabels { key: key.clone() }).set(*share);
+        }
+    }
+}
