@@ -22,6 +22,10 @@ const ROUNDS: usize = 3;
 /// The most bytes read to find the places of fallbacks, each from the start of the text: 30 ms.
 const MAX_SCANNED: usize = 32 * 1024 * 1024;
 
+/// The most bytes looked at to find the alternatives around problems, for each the whole text. Past
+/// it, fallbacks inside alternatives are not found.
+const MAX_LOOKED_AT: usize = 1024 * 1024;
+
 /// Whether the model may still be asked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::validate) enum Asking {
@@ -52,7 +56,7 @@ pub(in crate::validate) fn settled(
         let Candidate { text, edits } = *candidate;
         let Some(mut parsed) = Parsed::strict(text) else { return Err(unfit) };
         parsed.edits = edits;
-        let Some(takes) = takes(&unfit, schema.outline(), fields, asking) else {
+        let Some(takes) = takes(&unfit, (schema.outline(), &parsed), fields, asking) else {
             return Err(unfit);
         };
         if takes.is_empty() {
@@ -71,13 +75,16 @@ pub(in crate::validate) fn settled(
 /// done about some problem.
 fn takes(
     unfit: &Unfit,
-    outline: &Outline,
+    said: (&Outline, &Parsed),
     fields: &[Field],
     asking: Asking,
 ) -> Option<BTreeMap<String, Take>> {
+    let (outline, parsed) = said;
+    let looked_at = unfit.each().count().saturating_mul(parsed.text.len());
+    let root = parsed.root().filter(|_| looked_at <= MAX_LOOKED_AT);
     let mut takes = BTreeMap::new();
     for problem in unfit.each() {
-        match order(problem, fields, outline, asking)? {
+        match order(problem, fields, (outline, root), asking)? {
             Order::Flag => {}
             Order::Take(pointer, value) => {
                 let is_choice = problem.rule == "enum" && problem.at == pointer;
@@ -106,14 +113,20 @@ enum Order {
 }
 
 /// `None`: nothing can be done about it here.
-fn order(problem: &Problem, fields: &[Field], outline: &Outline, asking: Asking) -> Option<Order> {
+fn order(
+    problem: &Problem,
+    fields: &[Field],
+    (outline, root): (&Outline, Option<Node<'_>>),
+    asking: Asking,
+) -> Option<Order> {
     match (problem.on_fail, asking) {
         (OnFail::Flag, _) => return Some(Order::Flag),
         (OnFail::Reject, _) | (OnFail::Reask, Asking::Open) => return None,
         (OnFail::Fallback, _) | (OnFail::Reask, Asking::Spent) => {}
     }
-    above(&problem.at).find_map(|pointer| {
-        let value = declared(pointer, fields, outline.at(pointer))?;
+    let places = outline.along(root, &problem.at);
+    above(&problem.at).zip(places.iter().rev()).find_map(|(pointer, place)| {
+        let value = declared(pointer, fields, outline.spot(*place))?;
         Some(Order::Take(pointer.to_owned(), value.clone()))
     })
 }

@@ -91,11 +91,28 @@ impl<'a> Walk<'a> {
         if !self.is_listed(node, spot) && self.listed(node, spot) {
             return;
         }
+        let at = self.choice(node, at);
         match node.kind() {
             ValueKind::Object => self.object(node, at),
             ValueKind::Array => self.array(node, at),
             ValueKind::Null | ValueKind::Boolean | ValueKind::Number | ValueKind::String => {
                 self.cursor.value();
+            }
+        }
+    }
+
+    /// The alternative that the value names, where there are several.
+    fn choice(&mut self, node: Node<'a>, at: Place) -> Place {
+        let mut place = at;
+        loop {
+            let compared = self.outline.keys_compared(node, place);
+            // 16 keys: they are in the cache.
+            if compared == 0 || !self.looks(compared.div_ceil(16)) {
+                return place;
+            }
+            match self.outline.named(node, place) {
+                Some(inner) => place = inner,
+                None => return place,
             }
         }
     }

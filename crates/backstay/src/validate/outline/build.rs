@@ -28,6 +28,12 @@ const MAX_LOOKS: u32 = 50_000;
 /// The most schemas that are joined at one place.
 const MAX_JOINED: usize = 64;
 
+/// The most places that alternatives have of their own. 2,000: forty unions of fifty.
+const MAX_CHOICES: usize = 2_000;
+
+/// How many unions may stand in each other at one place.
+const MAX_UNIONS: usize = 4;
+
 /// What schemas say of one place, with the schemas of the places inside.
 #[derive(Clone, Debug)]
 struct Facts<'s> {
@@ -40,6 +46,16 @@ struct Facts<'s> {
     listed: Option<List>,
     default: Option<&'s Value>,
     fallback: Option<&'s Value>,
+    /// Alternatives of which more than one is not `null`, each list once.
+    unions: Vec<&'s [Value]>,
+}
+
+/// The schemas that speak of one place together.
+#[derive(Clone, Debug)]
+struct Speakers<'s> {
+    schemas: Vec<&'s Value>,
+    /// Unions that are settled there: one of their alternatives is among the schemas.
+    settled: Vec<&'s [Value]>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -58,12 +74,13 @@ pub(super) fn build(schema: &Value) -> Outline {
         lists: Lists::new(),
         spots: vec![Spot::anything()],
         places: HashMap::new(),
+        choices: 0,
         open: Vec::new(),
         looks: Cell::new(MAX_LOOKS),
     };
     let root = building.place(&[schema]);
-    while let Some((place, schemas)) = building.open.pop() {
-        building.fill(place, &schemas);
+    while let Some((place, speakers)) = building.open.pop() {
+        building.fill(place, &speakers);
     }
     Outline { spots: building.spots, root }
 }
@@ -73,17 +90,25 @@ struct Building<'s> {
     rules: Rules,
     lists: Lists<'s>,
     spots: Vec<Spot>,
-    /// By the addresses of the schemas that speak of a place.
-    places: HashMap<Vec<usize>, Place>,
-    open: Vec<(usize, Vec<&'s Value>)>,
+    /// By the addresses of the schemas that speak of a place, and of the unions settled there.
+    places: HashMap<(Vec<usize>, Vec<usize>), Place>,
+    /// Places of alternatives so far.
+    choices: usize,
+    open: Vec<(usize, Speakers<'s>)>,
     looks: Cell<u32>,
 }
 
 impl<'s> Building<'s> {
     /// The place that these schemas speak of together; a new one is filled later.
     fn place(&mut self, schemas: &[&'s Value]) -> Place {
-        let key: Vec<usize> =
-            schemas.iter().map(|schema| std::ptr::from_ref(*schema).addr()).collect();
+        self.place_of(Speakers { schemas: schemas.to_vec(), settled: Vec::new() })
+    }
+
+    fn place_of(&mut self, speakers: Speakers<'s>) -> Place {
+        let Speakers { schemas, settled } = &speakers;
+        let schemas = schemas.iter().map(|schema| std::ptr::from_ref(*schema).addr()).collect();
+        let settled = settled.iter().map(|union| union.as_ptr().addr()).collect();
+        let key = (schemas, settled);
         if let Some(place) = self.places.get(&key) {
             return *place;
         }
@@ -94,14 +119,15 @@ impl<'s> Building<'s> {
         };
         self.spots.push(Spot::anything());
         self.places.insert(key, place);
-        self.open.push((index, schemas.to_vec()));
+        self.open.push((index, speakers));
         place
     }
 
-    fn fill(&mut self, index: usize, schemas: &[&'s Value]) {
+    fn fill(&mut self, index: usize, speakers: &Speakers<'s>) {
         let mut facts = Facts::none();
-        for schema in schemas.iter().take(MAX_JOINED) {
-            facts = facts.and(self.facts(schema, MAX_HOPS), &self.lists);
+        for schema in speakers.schemas.iter().take(MAX_JOINED) {
+            let said = self.facts(schema, (MAX_HOPS, &speakers.settled));
+            facts = facts.and(said, &self.lists);
         }
         let members = facts.members.iter();
         let members =
@@ -120,14 +146,36 @@ impl<'s> Building<'s> {
             listed: facts.listed.map(|list| self.lists.made(list)),
             default: facts.default.cloned(),
             fallback: facts.fallback.cloned(),
+            choices: self.choices_of(speakers, &facts.unions),
         };
         if let Some(place) = self.spots.get_mut(index) {
             *place = spot;
         }
     }
 
-    /// What one schema says of its place.
-    fn facts(&self, schema: &'s Value, hops: u32) -> Facts<'s> {
+    /// A place for each alternative of the one union there is. Of several that hold together none is
+    /// taken up.
+    fn choices_of(&mut self, speakers: &Speakers<'s>, unions: &[&'s [Value]]) -> Vec<Place> {
+        let [union] = unions else { return Vec::new() };
+        let count = self.choices + union.len();
+        if count > MAX_CHOICES || speakers.settled.len() >= MAX_UNIONS {
+            return Vec::new();
+        }
+        self.choices = count;
+        let mut places = Vec::with_capacity(union.len());
+        for branch in *union {
+            let mut chosen = speakers.clone();
+            chosen.schemas.push(branch);
+            chosen.settled.push(union);
+            places.push(self.place_of(chosen));
+        }
+        // One that could not be had would be missed when they are told apart.
+        if places.contains(&Place(0)) { Vec::new() } else { places }
+    }
+
+    /// What one schema says of its place, following so many references, where these unions are
+    /// settled.
+    fn facts(&self, schema: &'s Value, (hops, settled): (u32, &[&'s [Value]])) -> Facts<'s> {
         let Value::Object(words) = schema else {
             let kinds = if schema == &Value::Bool(false) { Kinds::NONE } else { Kinds::ANY };
             return Facts { kinds, ..Facts::none() };
@@ -141,18 +189,18 @@ impl<'s> Building<'s> {
         let mut facts = if alone { Facts::notes(words) } else { self.own(words) };
         let Some(hops) = hops.checked_sub(1) else { return facts };
         if let Some(target) = reference.and_then(|reference| self.target(reference)) {
-            facts = facts.and(self.facts(target, hops), &self.lists);
+            facts = facts.and(self.facts(target, (hops, settled)), &self.lists);
         }
         if alone {
             return facts;
         }
         for schema in list(words, "allOf").iter().take(MAX_JOINED) {
-            facts = facts.and(self.facts(schema, hops), &self.lists);
+            facts = facts.and(self.facts(schema, (hops, settled)), &self.lists);
         }
         for key in ["anyOf", "oneOf"] {
             let branches = list(words, key);
-            if !branches.is_empty() {
-                facts = facts.and(self.either(branches, hops), &self.lists);
+            if !branches.is_empty() && !settled.iter().any(|union| std::ptr::eq(*union, branches)) {
+                facts = facts.and(self.either(branches, (hops, settled)), &self.lists);
             }
         }
         facts
@@ -194,12 +242,12 @@ impl<'s> Building<'s> {
 
     /// What alternatives say together: all of it where only one is not `null`, else types and
     /// members of enums.
-    fn either(&self, branches: &'s [Value], hops: u32) -> Facts<'s> {
+    fn either(&self, branches: &'s [Value], left: (u32, &[&'s [Value]])) -> Facts<'s> {
         // With many alternatives inside each other, looking at all takes too long.
         if branches.len() > MAX_JOINED {
             return Facts::none();
         }
-        let all: Vec<Facts<'s>> = branches.iter().map(|branch| self.facts(branch, hops)).collect();
+        let all: Vec<Facts<'s>> = branches.iter().map(|branch| self.facts(branch, left)).collect();
         let (nulls, others): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|facts| facts.kinds == Kinds::NULL);
         let null = if nulls.is_empty() { Kinds::NONE } else { Kinds::NULL };
@@ -207,7 +255,13 @@ impl<'s> Building<'s> {
         let Some(first) = others.next() else {
             return Facts { kinds: Kinds::NULL, ..Facts::none() };
         };
-        let joined = others.fold(first, |one, two| one.or(&two, &self.lists));
+        let mut others = others.peekable();
+        // A word says by itself where it belongs.
+        let is_union = others.peek().is_some();
+        let mut joined = others.fold(first, |one, two| one.or(&two, &self.lists));
+        if is_union && joined.kinds.meets(Kinds::OBJECT.or(Kinds::ARRAY)) {
+            joined.unions.push(branches);
+        }
         let mut listed = joined.listed;
         if null != Kinds::NONE {
             listed = listed.and_then(|list| self.lists.either(list, self.lists.null()));
@@ -235,6 +289,7 @@ impl<'s> Facts<'s> {
             listed: None,
             default: None,
             fallback: None,
+            unions: Vec::new(),
         }
     }
 
@@ -252,6 +307,11 @@ impl<'s> Facts<'s> {
         if !other.required.is_empty() {
             let known: HashSet<&str> = self.required.iter().copied().collect();
             self.required.extend(other.required.into_iter().filter(|key| !known.contains(key)));
+        }
+        for union in other.unions {
+            if !self.unions.iter().any(|known| std::ptr::eq(*known, union)) {
+                self.unions.push(union);
+            }
         }
         // The first elements and the others go together: what is first for one may not be for the
         // other.
@@ -275,6 +335,7 @@ impl<'s> Facts<'s> {
             fallback: self.fallback.or(other.fallback),
             members: self.members,
             required: self.required,
+            unions: self.unions,
         }
     }
 

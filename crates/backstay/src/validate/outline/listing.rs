@@ -44,6 +44,12 @@ impl Listing {
         self.texts.contains(text)
     }
 
+    /// Whether there is one member only, no array and no object.
+    pub(super) fn is_one_word(&self) -> bool {
+        let words = self.words.iter().filter(|has| **has).count();
+        self.composites.is_empty() && self.texts.len() + self.numbers.len() + words == 1
+    }
+
     /// Arrays and objects among the members: what asking for another costs.
     pub(in crate::validate) fn composites(&self) -> usize {
         self.composites.len()
@@ -66,11 +72,15 @@ impl Listing {
     /// The one member that is the same as `word` but for case, width and other forms that Unicode
     /// holds for the same (NFKC), `-`, `_` and spaces. `None`: there is none, or more than one.
     pub(in crate::validate) fn only_folded(&self, word: &str) -> Option<&str> {
-        let wanted = folded(word);
-        if wanted.is_empty() {
+        self.only_like(&folded(word))
+    }
+
+    /// The same for a word that is [`folded`] already.
+    pub(super) fn only_like(&self, folded: &str) -> Option<&str> {
+        if folded.is_empty() {
             return None;
         }
-        self.folded.get_or_init(|| self.fold_all()).get(&wanted)?.as_deref()
+        self.folded.get_or_init(|| self.fold_all()).get(folded)?.as_deref()
     }
 
     fn fold_all(&self) -> HashMap<String, Option<String>> {
@@ -104,7 +114,8 @@ pub(super) fn alike(one: &Value, two: &Value) -> bool {
     }
 }
 
-fn folded(word: &str) -> String {
+/// A word without what [`Listing::only_folded`] does not look at.
+pub(super) fn folded(word: &str) -> String {
     let plain = |letter: &char| !matches!(letter, '-' | '_') && !letter.is_whitespace();
     // Once more after the small letters: some of them have another form again.
     word.nfkc().flat_map(char::to_lowercase).nfkc().filter(plain).collect()

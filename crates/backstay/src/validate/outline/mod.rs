@@ -6,6 +6,7 @@
 //! which type a value should have.
 
 mod build;
+mod choose;
 mod draft;
 mod listing;
 mod lists;
@@ -53,6 +54,9 @@ pub(super) struct Spot {
     pub(super) default: Option<Value>,
     /// The declared fallback.
     pub(super) fallback: Option<Value>,
+    /// What holds besides where one of several alternatives does, `null` among them. What is said
+    /// of the place itself holds there too. Empty: there are none, or they cannot be told apart.
+    pub(super) choices: Vec<Place>,
 }
 
 /// What holds of members that are not described.
@@ -145,6 +149,7 @@ impl Spot {
             listed: None,
             default: None,
             fallback: None,
+            choices: Vec::new(),
         }
     }
 }
@@ -208,19 +213,27 @@ impl Outline {
         self.spots.get(index).or_else(|| self.spots.first()).unwrap_or(&ANYTHING.spots[0])
     }
 
-    /// What is said of the value at a JSON pointer.
-    pub(super) fn at(&self, pointer: &str) -> &Spot {
-        let mut place = self.root;
+    /// The places of the values along a JSON pointer in the document of `root`, that of the root
+    /// first, inside the alternatives that the values name. A value that is not there names none,
+    /// and where `root` is not known none does.
+    pub(super) fn along(&self, root: Option<Node<'_>>, pointer: &str) -> Vec<Place> {
+        let chosen =
+            |node: Option<Node<'_>>, at| node.map_or(at, |node: Node<'_>| self.chosen(node, at));
+        let (mut place, mut node) = (chosen(root, self.root), root);
+        let mut places = vec![place];
         for step in pointer.split('/').skip(1) {
-            place = match step.parse() {
+            let key = pointer::unescape(step);
+            let inside;
+            (inside, node) = match step.parse() {
                 Ok(index) if self.spot(place).kinds.meets(Kinds::ARRAY) => {
-                    self.element(place, index)
+                    (self.element(place, index), node.and_then(|node| node.items().nth(index)))
                 }
-                _ => self.inside(place, &pointer::unescape(step)),
-            }
-            .unwrap_or(Place(0));
+                _ => (self.inside(place, &key), node.and_then(|node| node.get(&key))),
+            };
+            place = chosen(node, inside.unwrap_or(Place(0)));
+            places.push(place);
         }
-        self.spot(place)
+        places
     }
 
     /// The place of a member. `None`: nothing is said of it, or it is forbidden.

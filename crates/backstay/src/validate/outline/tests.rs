@@ -7,7 +7,8 @@ use super::*;
 use crate::validate::Schema;
 
 fn at<'o>(outline: &'o Outline, pointer: &str) -> &'o Spot {
-    outline.at(pointer)
+    let places = outline.along(None, pointer);
+    outline.spot(*places.last().unwrap())
 }
 
 /// Whether `"on"`, `"off"`, `null` and `1` are members of the enum there.

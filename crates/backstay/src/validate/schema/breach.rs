@@ -73,8 +73,10 @@ pub(super) enum What {
     Unexpected(String),
     /// The value is of none of these types. Never empty.
     Type(Vec<&'static str>),
-    /// It is not the one value, or none of the values, that may stand here. The rest of a
-    /// sentence that begins with the value's name.
+    /// It is not the one value that may stand here. The rest of a sentence that begins with the
+    /// value's name.
+    Constant(String),
+    /// It is none of the values that may stand here. The rest of such a sentence.
     Choice(String),
     /// It fits none of several alternatives; the rest of a sentence that begins with its name.
     Alternatives(String),
@@ -89,7 +91,7 @@ impl Breach {
         match self.what {
             What::Missing(_) | What::Type(_) => 0,
             What::Unexpected(_) => 1,
-            What::Choice(_) | What::Alternatives(_) | What::Says(_) => 2,
+            What::Constant(_) | What::Choice(_) | What::Alternatives(_) | What::Says(_) => 2,
         }
     }
 
@@ -100,9 +102,10 @@ impl Breach {
             What::Missing(key) => format!("{front}missing '{}'", clipped(key, MAX_WORD)),
             What::Unexpected(key) => format!("{front}unexpected '{}'", clipped(key, MAX_WORD)),
             What::Type(types) => format!("{front}{}", self.wrong_type(types)),
-            What::Choice(rest) | What::Alternatives(rest) | What::Says(rest) => {
-                format!("{front}{} {rest}", self.name())
-            }
+            What::Constant(rest)
+            | What::Choice(rest)
+            | What::Alternatives(rest)
+            | What::Says(rest) => format!("{front}{} {rest}", self.name()),
         }
     }
 
@@ -158,7 +161,7 @@ pub(super) fn shown_number(digits: &str) -> String {
 /// the value, and the keyword that holds the alternatives.
 ///
 /// One alternative is told where one was clearly meant: the only one of the value's type, or the
-/// only one whose fixed values all match. Else the nearest stands in one sentence.
+/// only one whose constants, or else whose enums, all match. Else the nearest stands in one sentence.
 pub(super) fn nearest(at: &Site, mut alternatives: Vec<Vec<Breach>>) -> Vec<Breach> {
     let count = alternatives.len();
     if let Some(types) = only_types(&at.path, &alternatives) {
@@ -166,6 +169,7 @@ pub(super) fn nearest(at: &Site, mut alternatives: Vec<Vec<Breach>>) -> Vec<Brea
     }
     let other_type = |v: &Breach| v.at.path == at.path && matches!(v.what, What::Type(_));
     retain_unless_all(&mut alternatives, other_type);
+    retain_unless_all(&mut alternatives, |v| matches!(v.what, What::Constant(_)));
     retain_unless_all(&mut alternatives, |v| matches!(v.what, What::Choice(_)));
     if alternatives.len() == 1 {
         return alternatives.pop().unwrap_or_default();

@@ -159,9 +159,13 @@ impl<'s> Listing<'s> {
             Kind::Type { kind } => one(What::Type(type_names(kind))),
             Kind::AdditionalProperties { unexpected: keys }
             | Kind::UnevaluatedProperties { unexpected: keys } => unexpected(keys),
-            Kind::Enum { .. } => one(What::Choice(format!("{} not in enum", self.shown(error)))),
+            Kind::Enum { options } => {
+                let rest = format!("{} not in enum", self.shown(error));
+                let is_one = options.as_array().is_some_and(|options| options.len() == 1);
+                one(if is_one { What::Constant(rest) } else { What::Choice(rest) })
+            }
             Kind::Constant { expected_value } => {
-                one(What::Choice(format!("should be {}", shown(expected_value))))
+                one(What::Constant(format!("should be {}", shown(expected_value))))
             }
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } => inner(context),
             Kind::PropertyNames { error: inner } => {

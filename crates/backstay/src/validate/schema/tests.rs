@@ -167,6 +167,7 @@ fn a_deeper_value_gets_its_pointer_in_front() {
 #[test]
 fn alternatives_tell_the_one_that_was_meant() {
     let one = |n: &str, key: &str| json!({"properties": {"t": {"const": n}, key: {"type": "integer"}}, "required": ["t", key]});
+    let stated = |tag: Value| json!({"properties": {"t": tag, "state": {"enum": ["on", "off"]}}});
     let nullable = json!({"anyOf": [{"type": "integer"}, {"type": "null"}]});
     let rows = [
         (nullable, json!("x"), vec!["'a' should be int or null"]),
@@ -179,6 +180,11 @@ fn alternatives_tell_the_one_that_was_meant() {
             json!({"oneOf": [one("x", "p"), one("y", "q")]}),
             json!({"t": "y", "q": "1"}),
             vec!["/a/q: 'q' should be int"],
+        ),
+        (
+            json!({"oneOf": [stated(json!({"const": "x"})), stated(json!({"enum": ["y"]}))]}),
+            json!({"t": "y", "state": "?"}),
+            vec!["/a/state: state '?' not in enum"],
         ),
         (
             json!({"anyOf": [{"required": ["p"]}, {"required": ["q", "r"]}]}),

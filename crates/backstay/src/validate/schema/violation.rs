@@ -32,7 +32,11 @@ impl Violation {
     pub(super) fn new(breach: Breach, message: String) -> Self {
         let key = match breach.what {
             What::Missing(key) | What::Unexpected(key) => Some(key),
-            What::Type(_) | What::Choice(_) | What::Alternatives(_) | What::Says(_) => None,
+            What::Type(_)
+            | What::Constant(_)
+            | What::Choice(_)
+            | What::Alternatives(_)
+            | What::Says(_) => None,
         };
         Self {
             pointer: Some(breach.at.pointer()).filter(|pointer| pointer.len() <= MAX_POINTER),

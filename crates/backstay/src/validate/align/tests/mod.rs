@@ -8,6 +8,8 @@ use crate::policy::{Coercion, Encoded, Enums, Extra, FieldPath, Missing, OnFail}
 use crate::validate::Edit;
 use crate::validate::unfit::Extent;
 
+mod alternatives;
+
 fn parsed(text: &str) -> Parsed {
     Parsed::strict(text.to_owned()).unwrap_or_else(|| panic!("{text}"))
 }
