@@ -22,6 +22,7 @@ const AFTER: &str = "First steps:
   backstay serve                   serve, with OPENAI_API_KEY or ANTHROPIC_API_KEY set
   backstay check -c backstay.toml  read a config and say what is wrong with it
   backstay explain last            the newest call, step by step
+  backstay report --since 24h      a day of calls, summed up
   backstay mend < reply.txt        the JSON in a model's reply, mended, with every edit named
 
 Exit codes:
@@ -51,6 +52,8 @@ enum Command {
     Mend(command::mend::Mend),
     /// Tells one call as a timeline: waits, attempts, every decision with its numbers
     Explain(command::explain::Explain),
+    /// Sums up a stretch of the call log: how calls ended, what went wrong where, what was mended
+    Report(command::report::Report),
 }
 
 fn main() -> ExitCode {
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Command::Mock(mock) => command::mock::run(&mock),
         Command::Mend(mend) => command::mend::run(&mend),
         Command::Explain(explain) => command::explain::run(&explain),
+        Command::Report(report) => command::report::run(&report),
     }
 }
 

@@ -203,6 +203,14 @@ fn every_metric_is_in_the_reference() {
 }
 
 #[test]
+fn every_word_of_shadow_mode_is_in_the_reference() {
+    let rows = rows(&text("docs/reference/shadow.md"));
+    for would in backstay::call::Would::ALL {
+        assert!(rows.contains_key(would.word()), "shadow.md does not tell of `{}`", would.word());
+    }
+}
+
+#[test]
 fn every_alert_is_in_the_reference() {
     let rows = rows(&text("docs/reference/alerts.md"));
     for kind in backstay_decide::alert::Kind::ALL {

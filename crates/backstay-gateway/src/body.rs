@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 
+use crate::api::Watched;
 use crate::hold::Held;
 
 /// A response's body.
@@ -23,6 +24,8 @@ pub enum Sent {
     Held(Box<Held>),
     /// Handed through.
     Through(Box<Passing>),
+    /// Handed through, and watched.
+    Watched(Box<Watched>),
 }
 
 impl Sent {
@@ -45,6 +48,7 @@ impl Body for Sent {
             Self::Live(body) => Pin::new(body.as_mut()).poll_frame(cx).map_err(Into::into),
             Self::Held(body) => Pin::new(body.as_mut()).poll_frame(cx).map_err(Into::into),
             Self::Through(body) => Pin::new(body.as_mut()).poll_frame(cx),
+            Self::Watched(body) => Pin::new(body.as_mut()).poll_frame(cx),
         }
     }
 
@@ -54,6 +58,7 @@ impl Body for Sent {
             Self::Live(body) => body.is_end_stream(),
             Self::Held(body) => body.is_end_stream(),
             Self::Through(body) => body.is_end_stream(),
+            Self::Watched(body) => body.is_end_stream(),
         }
     }
 
@@ -63,6 +68,7 @@ impl Body for Sent {
             Self::Live(body) => body.size_hint(),
             Self::Held(body) => body.size_hint(),
             Self::Through(body) => body.size_hint(),
+            Self::Watched(body) => body.size_hint(),
         }
     }
 }

@@ -6,19 +6,26 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use backstay_decide::Moment;
 use backstay_decide::spend::Day;
+use backstay_wire::scan::scan;
 
 use crate::admit::Seats;
 use crate::admit::line::Line;
 use crate::admit::spend::Purses;
 use crate::attempt::adapter::LoweringCache;
 use crate::attempt::transport::Transport;
+use crate::call::Judge;
 use crate::clock::Clock;
-use crate::policy::{Policy, Queueing, Route};
+use crate::contract::{Caller, may_use};
+use crate::fault::CallError;
+use crate::policy::{Policy, Queueing, Route, RouteMode};
 use crate::record::{Alerts, CallLog, Metrics};
 use crate::recover::Template;
 use crate::route::{self, Health, Snapshot};
 use crate::validate::rules::Rule;
 use crate::validate::schema::{Schema, SchemaCache};
+
+/// How deep a body may nest that is handed through; as where it is handed through otherwise.
+const MAX_DEPTH: usize = 127;
 
 /// The engine. Cheap to clone; all clones are one.
 #[derive(Clone, Debug)]
@@ -38,6 +45,7 @@ struct Shared {
     call_log: CallLog,
     metrics: Metrics,
     alerts: Alerts,
+    judge: Judge,
     line: ArcSwap<Line<Seats>>,
     purses: Purses,
 }
@@ -47,6 +55,8 @@ struct Shared {
 pub struct Plan {
     policy: Policy,
     ready: HashMap<String, Arc<Ready>>,
+    /// Whether some route only watches.
+    has_shadow: bool,
 }
 
 /// What one route needs compiled.
@@ -89,6 +99,7 @@ impl Engine {
                 call_log,
                 metrics: Metrics::new(),
                 alerts: Alerts::default(),
+                judge: Judge::default(),
                 line: ArcSwap::from_pointee(line),
                 purses: Purses::default(),
             }),
@@ -153,9 +164,24 @@ impl Engine {
         &self.shared.metrics
     }
 
+    /// Whether the route that serves this request's model only watches.
+    ///
+    /// # Errors
+    /// It does, and the caller's key does not open it: watching opens nothing.
+    pub fn watches(&self, body: &[u8], caller: Option<&Caller>) -> Result<bool, CallError> {
+        match self.shared.plan.load().watched(body) {
+            Some(route) => may_use(caller, &route).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
     /// Whether operators are told of anything.
     pub(crate) fn has_alerts(&self) -> bool {
         self.shared.plan.load().policy.alerts.is_some()
+    }
+
+    pub(crate) fn judge(&self) -> &Judge {
+        &self.shared.judge
     }
 
     pub(crate) fn alerts(&self) -> &Alerts {
@@ -224,7 +250,8 @@ impl Plan {
         for route in &policy.routes {
             ready.insert(route.name.clone(), Arc::new(Ready::of(route)?));
         }
-        Ok(Self { policy, ready })
+        let has_shadow = policy.routes.iter().any(|route| route.mode == RouteMode::Shadow);
+        Ok(Self { policy, ready, has_shadow })
     }
 
     /// The policy.
@@ -245,6 +272,16 @@ impl Plan {
         let route = configured?;
         let ready = self.ready.get(&route.name).cloned().unwrap_or_default();
         Some((Arc::clone(route), ready))
+    }
+
+    /// The route that serves this request's model, if it only watches.
+    fn watched(&self, body: &[u8]) -> Option<Arc<Route>> {
+        if !self.has_shadow {
+            return None;
+        }
+        let model = scan(body, MAX_DEPTH).ok()?.string(body, "model").ok()??;
+        let (route, _) = self.route(&model)?;
+        (route.mode == RouteMode::Shadow).then_some(route)
     }
 
     /// The names of the configured routes, at most 20, for an error's text.

@@ -75,6 +75,7 @@ fn policy(mock: &Mock, model: &str, change: impl FnOnce(&mut Route)) -> Policy {
     let mut route = Route {
         name: "triage".into(),
         pattern: Pattern("triage".into()),
+        mode: backstay::policy::RouteMode::Normal,
         tiers: vec![vec![Arc::clone(&target)]],
         deadline: Duration::from_secs(30),
         timeouts: Timeouts {

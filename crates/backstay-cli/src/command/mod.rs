@@ -5,4 +5,5 @@ pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod mend;
 pub(crate) mod mock;
+pub(crate) mod report;
 pub(crate) mod serve;

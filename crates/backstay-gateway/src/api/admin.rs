@@ -9,6 +9,7 @@ use backstay::operator::MAX_ORDER;
 use backstay::route::Snapshot;
 use backstay_decide::Local;
 use backstay_decide::breaker::Mode;
+use backstay_decide::pacing::Level;
 use backstay_decide::queue::Standing;
 use backstay_wire::Dialect;
 use http::{Method, Request, Response};
@@ -107,7 +108,15 @@ fn limits(gateway: &Gateway) -> Value {
 fn limits_of(standing: &Snapshot) -> Value {
     let usual = standing.usual_first_token.map(|usual| usual.as_secs_f64() * 1_000.0);
     json!({"target": standing.target, "in_flight": standing.in_flight, "places": standing.places,
-        "bytes_in_flight": standing.bytes, "usual_first_token_ms": usual})
+        "bytes_in_flight": standing.bytes, "usual_first_token_ms": usual,
+        "rates": standing.rates.iter().map(rate).collect::<Vec<_>>()})
+}
+
+/// A rate of one key.
+fn rate((key, level): &(usize, Level)) -> Value {
+    json!({"key": key, "rate": level.dimension.to_string(), "limit": level.limit,
+        "steady": level.rate, "at_once": level.burst, "taken": level.used,
+        "slowed_to": f64::from(level.factor) / 1_000.0})
 }
 
 /// The seats of all calls, and who waits for one.

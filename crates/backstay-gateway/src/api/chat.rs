@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use backstay::attempt::forward::Forward;
 use backstay::call;
 use backstay::contract::{Ask, Caller, Wants};
 use backstay::fault::CallError;
@@ -10,7 +11,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response};
 use hyper::body::Incoming;
 
-use super::{admit, through};
+use super::{admit, through, watch};
 use crate::body::Sent;
 use crate::hold::{Held, KEEP_ALIVE, Seeking};
 use crate::server::Gateway;
@@ -28,13 +29,15 @@ pub(super) async fn serve(
         Ok(Taken::Bypass(forward, caller)) => {
             through::send(&gateway, *forward, caller.as_deref()).await
         }
+        Ok(Taken::Watch(forward, ask)) => watch::serve(&gateway, *forward, *ask).await,
         Err(error) => respond::failure(dialect, &error),
     }
 }
 
 enum Taken {
     Ask(Box<Ask>),
-    Bypass(Box<backstay::attempt::forward::Forward>, Option<Arc<Caller>>),
+    Bypass(Box<Forward>, Option<Arc<Caller>>),
+    Watch(Box<Forward>, Box<Ask>),
 }
 
 /// Lets the request in and reads its body.
@@ -53,8 +56,18 @@ async fn take(
         return Ok(Taken::Bypass(Box::new(forward), caller));
     }
     door::is_plain(&parts.headers)?;
+    let watched = gateway.engine().watches(&body, caller.as_deref())?.then(|| {
+        let mut forward = through::of(&parts, body.clone(), dialect, path);
+        // The route says who gets it.
+        forward.headers.remove("x-backstay-provider");
+        through::without_our_key(forward, caller.as_deref())
+    });
     let query = parts.uri.query().map(str::to_owned);
-    Ok(Taken::Ask(Box::new(Ask { dialect, body, headers: parts.headers, query, caller, arrived })))
+    let ask = Box::new(Ask { dialect, body, headers: parts.headers, query, caller, arrived });
+    Ok(match watched {
+        Some(forward) => Taken::Watch(Box::new(forward), ask),
+        None => Taken::Ask(ask),
+    })
 }
 
 async fn answer(gateway: &Gateway, ask: Ask) -> Response<Sent> {

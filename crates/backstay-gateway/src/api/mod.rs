@@ -5,6 +5,7 @@ mod chat;
 mod models;
 mod path;
 mod through;
+mod watch;
 
 use std::sync::Arc;
 
@@ -19,6 +20,8 @@ use hyper::body::Incoming;
 use crate::body::Sent;
 use crate::respond;
 use crate::server::Gateway;
+
+pub use watch::Watched;
 
 /// The header that tells a caller of the Messages API. A name made at compile time is not parsed
 /// anew for each look-up.

@@ -72,7 +72,7 @@ pub(super) fn of(parts: &Parts, body: Bytes, dialect: Dialect, path: &str) -> Fo
 }
 
 /// Takes out what let the caller in here: it is no provider's business.
-fn without_our_key(mut request: Forward, caller: Option<&Caller>) -> Forward {
+pub(super) fn without_our_key(mut request: Forward, caller: Option<&Caller>) -> Forward {
     if caller.is_some() {
         request.headers.remove(AUTHORIZATION);
         request.headers.remove("x-api-key");
@@ -96,18 +96,25 @@ pub(super) async fn send(
         Ok(forwarded) => {
             let (mut parts, body) = forwarded.response.into_parts();
             parts.headers.insert("x-backstay-outcome", HeaderValue::from_static("bypassed"));
-            if let Ok(target) = HeaderValue::from_str(&forwarded.target) {
-                parts.headers.insert("x-backstay-target", target);
-            }
+            say_target(&mut parts.headers, &forwarded.target);
             Response::from_parts(parts, Sent::Through(Box::new(body)))
         }
-        Err(error) => {
-            let mut response = respond::failure(dialect, &error);
-            // Nothing was tried again here, so the caller's own retries multiply nothing.
-            if matches!(error.cause(), Cause::Attempt(_)) {
-                response.headers_mut().remove("x-should-retry");
-            }
-            response
-        }
+        Err(error) => may_retry(respond::failure(dialect, &error), &error),
     }
+}
+
+/// Says who got the request.
+pub(super) fn say_target(headers: &mut HeaderMap, target: &str) {
+    if let Ok(target) = HeaderValue::from_str(target) {
+        headers.insert("x-backstay-target", target);
+    }
+}
+
+/// Takes the veto off a failure: nothing was tried again here, so the caller's own retries multiply
+/// nothing.
+pub(super) fn may_retry(mut response: Response<Sent>, error: &CallError) -> Response<Sent> {
+    if matches!(error.cause(), Cause::Attempt(_)) {
+        response.headers_mut().remove("x-should-retry");
+    }
+    response
 }

@@ -15,8 +15,8 @@ use super::limit_words::{PlacesTable, RatesTable, RetriesTable};
 use super::mend_words::{AlignTable, FieldTable, MendTable, ReportWord};
 use super::queue_words::QueueTable;
 use super::words::{
-    AuthWord, CapWord, Day, DialectWord, KeyText, Length, RefusalWord, RuntimeWord, SemanticWord,
-    StreamWord, StructuredWord, SubsetWord, TemplateText, Tier, UpstreamWord,
+    AuthWord, CapWord, Day, DialectWord, KeyText, Length, RefusalWord, RouteModeWord, RuntimeWord,
+    SemanticWord, StreamWord, StructuredWord, SubsetWord, TemplateText, Tier, UpstreamWord,
 };
 
 /// The configuration of Backstay.
@@ -243,6 +243,10 @@ pub(super) struct RouteTable {
     /// its models. Not empty.
     #[schemars(length(min = 1))]
     pub(super) tiers: Option<Vec<Tier>>,
+    /// `"normal"`, or `"shadow"`: every request and reply goes through untouched, by the first model of
+    /// `tiers` that speaks the caller's format, and the log and the metrics say what the route [would
+    /// have done](shadow.md).
+    pub(super) mode: RouteModeWord,
     /// The longest a call may take, from its arrival to its last byte. `"1ms"` to `"24h"`.
     pub(super) deadline: Length,
     /// Limits of one attempt; each is cut to what is left of the deadline. Default: those
@@ -318,6 +322,7 @@ impl Default for RouteTable {
     fn default() -> Self {
         Self {
             tiers: None,
+            mode: RouteModeWord::Normal,
             // What the SDKs of both dialects wait by default: not worse than a direct call.
             deadline: Length::seconds(600),
             timeouts: TimeoutsTable::default(),

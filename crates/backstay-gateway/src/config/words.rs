@@ -98,6 +98,16 @@ pub(super) enum CapWord {
     MaxCompletionTokens,
 }
 
+/// Whether a route acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RouteModeWord {
+    /// It does.
+    Normal,
+    /// It only says what it would do.
+    Shadow,
+}
+
 /// How far a model can be held to a schema.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -315,6 +315,7 @@ async fn the_page_shows_what_is_answered() {
         )
         .target("main", "hub", &["quota-429", "status-500"])
         .and("max_concurrency = 50")
+        .and("rates = { requests_per_day = 10000 }")
         .target("mirror", "openai", &["healthy"])
         .route("sick", &["main", "mirror"], ROUTE)
         .start()

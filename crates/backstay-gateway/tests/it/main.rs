@@ -30,6 +30,7 @@ mod rates;
 mod reask;
 mod reported;
 mod retries;
+mod shadow;
 mod spend;
 mod streams;
 mod structure;

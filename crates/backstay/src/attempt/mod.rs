@@ -12,6 +12,7 @@ pub mod adapter;
 mod classify;
 mod fold;
 pub mod forward;
+pub(crate) mod heard;
 pub mod notify;
 mod read;
 pub mod stream;

@@ -208,7 +208,8 @@ impl Call {
         if std::mem::replace(&mut self.closed, true) {
             return;
         }
-        let took = self.engine.now().since(self.contract.ask.arrived);
+        let ended = self.ended_at.unwrap_or_else(|| self.engine.now());
+        let took = ended.since(self.contract.ask.arrived);
         self.charge_seat();
         let contract = &self.contract;
         self.engine.metrics().ended(&contract.route.name, outcome, code, took);
@@ -237,6 +238,7 @@ impl Call {
             finish: self.seen.finish.into(),
             validation: self.seen.validation.into(),
             edits: receipt.edits_told(),
+            would: self.would.into(),
             latency_ms: milliseconds(took),
             first_token_ms: self.first_out.map(milliseconds).unwrap_or_default(),
             input_tokens: self.usage.input.unwrap_or_default(),

@@ -15,6 +15,7 @@ mod story;
 mod streaming;
 mod summed;
 mod typed;
+mod watch;
 
 use std::sync::Arc;
 
@@ -48,6 +49,8 @@ pub(crate) use pay::Purse;
 use seat::Queued;
 pub(crate) use typed::Reader;
 pub use typed::{Typed, TypedError, answer_as};
+pub(crate) use watch::Judge;
+pub use watch::{Watch, Would};
 
 /// An answer, and what happened on the way to it.
 #[derive(Debug)]
@@ -178,6 +181,10 @@ pub(crate) struct Call {
     lowerings: Arc<attempt::adapter::Lowerings>,
     /// From arrival to the first content handed on.
     first_out: Option<std::time::Duration>,
+    /// What it would have come to, on a route that only watches; empty: the route acts.
+    would: &'static str,
+    /// When it was over, where that is written down later.
+    ended_at: Option<Moment>,
     /// Whether the row was written.
     closed: bool,
 }
@@ -254,6 +261,8 @@ impl Call {
             losses: Vec::new(),
             lowerings: Arc::default(),
             first_out: None,
+            would: "",
+            ended_at: None,
             closed: false,
         };
         call.settled();

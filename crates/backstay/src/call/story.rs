@@ -8,6 +8,7 @@ use backstay_decide::fault::Fault;
 use backstay_decide::pacing::Slowed;
 use backstay_decide::recover::{Decision, Next};
 use backstay_decide::shift::Judged;
+use backstay_decide::spend::Took;
 use backstay_wire::Reply;
 use backstay_wire::amend::Objection;
 
@@ -116,6 +117,14 @@ impl Call {
             }
         };
         self.tell(Step::Decided { next: "amend".into(), why: what });
+    }
+
+    /// What was about to go out did not, for the call is only watched.
+    pub(super) fn unsend(&mut self, why: String) {
+        self.trail.notes.retain(|note| !matches!(note.step, Step::Sent { .. }));
+        self.attempts = 0;
+        self.pay(Took::Nothing);
+        self.tell(Step::Decided { next: "elsewhere".into(), why });
     }
 
     /// A target is passed over.

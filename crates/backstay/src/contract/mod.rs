@@ -227,7 +227,7 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
     let model = required_model(&head, &ask.body)?;
     let plan = engine.plan();
     let (route, ready) = plan.route(&model).ok_or_else(|| unknown_route(&model, &plan.names()))?;
-    may_use(&ask, &route)?;
+    may_use(ask.caller.as_deref(), &route)?;
     let wants = wants(&head, &ask)?;
     let class = priority::settle(&ask, &plan.policy().queue)?;
     messages_are_a_list(&head, &ask.body)?;
@@ -325,8 +325,8 @@ fn messages_are_a_list(head: &Scanned, body: &Bytes) -> Result<(), CallError> {
 }
 
 /// Whether the caller's key opens the route.
-fn may_use(ask: &Ask, route: &Route) -> Result<(), CallError> {
-    let Some(caller) = ask.caller.as_deref().filter(|caller| !caller.reach.has(route)) else {
+pub(crate) fn may_use(caller: Option<&Caller>, route: &Route) -> Result<(), CallError> {
+    let Some(caller) = caller.filter(|caller| !caller.reach.has(route)) else {
         return Ok(());
     };
     let opens = match &caller.reach {

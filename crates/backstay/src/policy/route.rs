@@ -13,6 +13,8 @@ pub struct Route {
     pub name: String,
     /// Which model names it serves.
     pub pattern: Pattern,
+    /// Whether it acts, or only says what it would do.
+    pub mode: RouteMode,
     /// Who answers: tiers in order; within a tier any target may. Neither level is empty.
     pub tiers: Vec<Vec<Arc<Target>>>,
     /// The longest a call may take from its arrival to its last byte.
@@ -51,6 +53,16 @@ pub struct Route {
     pub last_resort: Option<LastResort>,
     /// A digest of everything here that can change an answer; part of the fingerprint.
     pub revision: String,
+}
+
+/// Whether a route acts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RouteMode {
+    /// It does what it promises.
+    #[default]
+    Normal,
+    /// Everything goes through untouched, and the log says what would have been done.
+    Shadow,
 }
 
 /// What bounds a call's re-asks besides their count, and how they are worded.

@@ -53,6 +53,10 @@ pub struct Row {
     pub validation: Word,
     /// How many edits of each kind were made to the answer, as the header has it; empty: none.
     pub edits: String,
+    /// What Backstay would have done, on a route that only watches: a word of `Would`; empty: the
+    /// route acts.
+    #[serde(default)]
+    pub would: Word,
     /// From arrival to the last byte.
     pub latency_ms: f64,
     /// From arrival to the first content handed on, in a stream; 0: not streamed.

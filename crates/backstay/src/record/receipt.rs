@@ -68,6 +68,8 @@ pub enum Outcome {
     LastResort,
     /// Handed through without any check, as the caller asked.
     Bypassed,
+    /// Handed through by a route that only watches.
+    Watched,
     /// A typed failure.
     Failed,
     /// The caller left before the end.
@@ -76,7 +78,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// Every outcome, for metrics and docs.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Answered,
         Self::Mended,
         Self::Flagged,
@@ -87,6 +89,7 @@ impl Outcome {
         Self::Paused,
         Self::LastResort,
         Self::Bypassed,
+        Self::Watched,
         Self::Failed,
         Self::Abandoned,
     ];
@@ -104,6 +107,7 @@ impl Outcome {
             Self::Paused => "paused",
             Self::LastResort => "last_resort",
             Self::Bypassed => "bypassed",
+            Self::Watched => "watched",
             Self::Failed => "failed",
             Self::Abandoned => "abandoned",
         }

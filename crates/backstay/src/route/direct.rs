@@ -6,8 +6,8 @@ use std::time::Duration;
 use backstay_decide::breaker::Rules;
 
 use crate::policy::{
-    Limits, OnSemantic, Pattern, Pinning, Policy, ReaskPolicy, RefusalPolicy, Route, Structured,
-    Target, Timeouts, Upstream,
+    Limits, OnSemantic, Pattern, Pinning, Policy, ReaskPolicy, RefusalPolicy, Route, RouteMode,
+    Structured, Target, Timeouts, Upstream,
 };
 
 /// The official SDKs' own limit; a direct route must not be stricter than calling the provider.
@@ -22,6 +22,7 @@ pub(crate) fn direct(policy: &Policy, name: &str) -> Option<Route> {
     Some(Route {
         name: DIRECT.into(),
         pattern: Pattern(name.to_owned()),
+        mode: RouteMode::Normal,
         revision: target.id.clone(),
         tiers: vec![vec![target]],
         deadline: DEADLINE,

@@ -26,7 +26,7 @@ pub(crate) use direct::{DIRECT, direct};
 pub use guard::Held;
 pub use health::Health;
 pub(crate) use health::TargetHealth;
-pub(crate) use next::{Halt, Step, live_elsewhere, next, other_key, rests_until};
+pub(crate) use next::{Halt, Step, at, live_elsewhere, next, other_key, rests_until};
 pub(crate) use paces::Prompt;
 pub use standing::{Brought, Ending, Snapshot};
 pub(crate) use stay::Stay;

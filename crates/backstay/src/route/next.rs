@@ -74,6 +74,15 @@ pub(crate) fn next(call: &mut Call) -> Step {
     }
 }
 
+/// As [`next`], at the target at `index` and no other.
+pub(crate) fn at(call: &mut Call, index: usize) -> Step {
+    let now = call.engine.now();
+    if call.stops.get(index).is_none_or(|stop| stop.unable.is_some()) {
+        return Step::Rest(now);
+    }
+    arm(call, index, now, Admission::Ordinary)
+}
+
 #[derive(Clone, Copy)]
 enum Admission {
     Ordinary,

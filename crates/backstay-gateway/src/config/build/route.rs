@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backstay::policy::{
-    OnSemantic, Pattern, RefusalPolicy, Route, StreamMode, Target, Timeouts, Upstream,
+    OnSemantic, Pattern, RefusalPolicy, Route, RouteMode, StreamMode, Target, Timeouts, Upstream,
 };
 
 use super::revision::revision;
 use super::{Loading, Named, Section};
 use crate::config::file::{File, RouteTable};
 use crate::config::problem::Problem;
-use crate::config::words::{Length, RefusalWord, SemanticWord, StreamWord, Tier, UpstreamWord};
+use crate::config::words::{
+    Length, RefusalWord, RouteModeWord, SemanticWord, StreamWord, Tier, UpstreamWord,
+};
 
 /// Models that think before they write take 60 to 120 s to the first content.
 const FIRST_TOKEN: Duration = Duration::from_mins(2);
@@ -74,6 +76,10 @@ impl Loading<'_> {
         let mut route = Route {
             name: name.into(),
             pattern: Pattern(collapsed(name)),
+            mode: match table.mode {
+                RouteModeWord::Normal => RouteMode::Normal,
+                RouteModeWord::Shadow => RouteMode::Shadow,
+            },
             tiers,
             deadline: table.deadline.0,
             timeouts,

@@ -50,6 +50,7 @@ pub struct Metrics {
     orders: Family<ModeLabels, Counter>,
     limits: LimitMeters,
     alerts: Family<AlertLabels, Counter>,
+    shadow: Family<WatchLabels, Counter>,
     dropped: Gauge,
     waiting: Family<ClassLabels, Gauge>,
     wait: Family<ClassLabels, Histogram, fn() -> Histogram>,
@@ -101,6 +102,12 @@ struct StateLabels {
     target: String,
     plane: &'static str,
     state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WatchLabels {
+    route: String,
+    would: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -207,6 +214,7 @@ impl Metrics {
             orders: Family::default(),
             limits: LimitMeters::default(),
             alerts: Family::default(),
+            shadow: Family::default(),
             dropped: Gauge::default(),
             waiting: Family::default(),
             wait: Family::new_with_constructor(seconds),
@@ -272,6 +280,7 @@ impl Metrics {
             self.state_seconds.clone(),
         );
         registry.register("target_mode", "The mode of a target's breakers", self.modes.clone());
+        registry.register("shadow", "Calls only watched, by what would be", self.shadow.clone());
         registry.register("alerts", "Alerts, by what became of them", self.alerts.clone());
         registry.register("orders", "Modes ordered by an operator", self.orders.clone());
         registry.register(
@@ -379,6 +388,11 @@ impl Metrics {
     /// An operator ordered a mode for a target; `normal`: the config's again.
     pub fn ordered(&self, target: &str, mode: &'static str) {
         self.orders.get_or_create(&ModeLabels { target: label(target), mode }).inc();
+    }
+
+    /// What would have become of a call on a route that only watches.
+    pub fn watched(&self, route: &str, would: &'static str) {
+        self.shadow.get_or_create(&WatchLabels { route: route.into(), would }).inc();
     }
 
     /// What became of an alert: `told`, `kept_back`, `delivered` or `dropped`.

@@ -8,7 +8,7 @@ use super::brief;
 use crate::record::Row;
 
 /// What a row is in its table, in the order of the columns.
-pub(super) const COLUMNS: [&str; 25] = [
+pub(super) const COLUMNS: [&str; 26] = [
     "call_id",
     "at_ms",
     "route",
@@ -34,6 +34,7 @@ pub(super) const COLUMNS: [&str; 25] = [
     "at_least",
     "trail",
     "edits",
+    "would",
 ];
 
 /// The value of one column.
@@ -83,6 +84,7 @@ impl Packed {
         packed.whole(row.at_least.into());
         packed.text(&brief::write(row));
         packed.text(&row.edits);
+        packed.text(&row.would);
         packed
     }
 

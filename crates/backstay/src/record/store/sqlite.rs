@@ -53,12 +53,14 @@ CREATE TABLE IF NOT EXISTS calls (
   latency_ms REAL NOT NULL, first_token_ms REAL NOT NULL,
   input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, at_least INTEGER NOT NULL,
   trail TEXT NOT NULL,
-  edits TEXT NOT NULL DEFAULT ''
+  edits TEXT NOT NULL DEFAULT '',
+  would TEXT NOT NULL DEFAULT ''
 );
 ";
 
 /// Columns that files of older versions lack.
-const ADDED: [(&str, &str); 1] = [("edits", "TEXT NOT NULL DEFAULT ''")];
+const ADDED: [(&str, &str); 2] =
+    [("edits", "TEXT NOT NULL DEFAULT ''"), ("would", "TEXT NOT NULL DEFAULT ''")];
 
 const FIND: &str = "SELECT * FROM calls WHERE call_id >= ?1 AND call_id < ?1 || 'z' \
     ORDER BY at_ms DESC LIMIT 1";
@@ -191,6 +193,27 @@ pub fn newest(path: &Path, most: u32) -> Result<Vec<Row>, StoreFault> {
     reading(path, |connection| {
         let mut newest = connection.prepare("SELECT * FROM calls ORDER BY seq DESC LIMIT ?1")?;
         newest.query_map([most], read)?.collect()
+    })
+}
+
+/// Every row of the file at `path` that arrived at or after the first moment and before the second, in
+/// milliseconds since 1970 UTC, oldest first; one at a time, so that a million take no memory.
+///
+/// # Errors
+/// The file is not there or cannot be read.
+pub fn each(
+    path: &Path,
+    (from_ms, until_ms): (u64, u64),
+    mut take: impl FnMut(Row),
+) -> Result<(), StoreFault> {
+    let within = "SELECT * FROM calls WHERE at_ms >= ?1 AND at_ms < ?2 ORDER BY seq";
+    let [from, until] = [from_ms, until_ms].map(|at| i64::try_from(at).unwrap_or(i64::MAX));
+    reading(path, |connection| {
+        let mut rows = connection.prepare(within)?;
+        for row in rows.query_map([from, until], read)? {
+            take(row?);
+        }
+        Ok(())
     })
 }
 
@@ -357,8 +380,9 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
         input_tokens: number("input_tokens")?,
         output_tokens: number("output_tokens")?,
         at_least: row.get("at_least")?,
-        // A file that no newer version has opened yet has no such column.
+        // A file that no newer version has opened yet has no such columns.
         edits: row.get("edits").unwrap_or_default(),
+        would: word("would").unwrap_or_default(),
         trail: Trail::default(),
     };
     read.trail = brief::read(&read, &row.get::<_, String>("trail")?);
