@@ -65,7 +65,8 @@ async fn forty_calls_at_once_keep_to_a_published_rate_without_a_429() {
     // 12 at once, 28 more at 8 a second.
     let took = began.elapsed().as_secs_f64();
     assert!((3.0..6.0).contains(&took), "{took:.2} s");
-    let slowest = seen.iter().flat_map(|seen| waits(&world, seen)).next().expect("somebody waited");
+    let waited = seen.iter().flat_map(|seen| waits(&world, seen));
+    let slowest = waited.filter(|why| why.contains("pace_rate")).max().expect("somebody waited");
     let start = "paced: pace_rate (1 asked of requests a minute, 12 of 12 taken, draining at 480 \
         (limit 600): wait 0.";
     assert!(slowest.starts_with(start), "{slowest}");
@@ -174,5 +175,62 @@ async fn a_429_slows_a_target_that_nothing_is_known_of_and_says_so() {
     let metrics = world.get("/metrics").await.text();
     let line = "backstay_pace_slowed_total{target=\"slowed\",rate=\"requests_per_minute\"} 1";
     assert!(metrics.contains(line), "{metrics}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_wait_for_a_rate_in_the_order_they_came_and_the_higher_class_goes_before() {
+    let allows =
+        Allows { requests: 60, window: Duration::from_secs(6), takes: Duration::from_millis(1) };
+    let metered = Metered::start(allows).await;
+    let world = Setup::new()
+        .tables(&metered.provider("metered", "auth = \"none\""))
+        .target("lined", "metered", &[])
+        .and("rates = { requests_per_minute = 600, burst = 0 }")
+        .route("lined", &["lined"], "deadline = \"20s\"\nmax_output_tokens = 300")
+        .start()
+        .await;
+    let began = Instant::now();
+    let body = request(OPENAI, "lined", HELLO);
+    let call = |after: u64, class: &'static str| {
+        let (world, body) = (&world, &body);
+        async move {
+            tokio::time::sleep(Duration::from_millis(after)).await;
+            let headers = [("x-backstay-priority", class)];
+            let seen = world.ask_with(OPENAI, &headers, body).await;
+            assert_eq!(seen.status, 200, "{}", seen.text());
+            (began.elapsed(), seen)
+        }
+    };
+    let batch = (0..24).map(|call_no| call(call_no * 10, "batch"));
+    let (batch, person) =
+        tokio::join!(futures_util::future::join_all(batch), call(500, "interactive"));
+    let ends: Vec<Duration> = batch.iter().map(|(end, _)| *end).collect();
+    assert!(ends.is_sorted(), "in the order they came: {ends:?}");
+    assert!(ends[23] > Duration::from_millis(1500), "10 at once, then 8 a second: {ends:?}");
+    assert!(person.0 < Duration::from_millis(1100), "after one or two of them: {:?}", person.0);
+    assert_eq!(metered.counts(), (25, 0));
+    let told = waits(&world, &batch[20].1);
+    assert!(told.iter().any(|why| why == "lined: in its line"), "{told:?}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_leaves_the_line_holds_nobody_up() {
+    let world = Setup::new()
+        .target("left", "openai", &["healthy"])
+        .and("rates = { requests_per_minute = 600, burst = 0 }")
+        .route("left", &["left"], "deadline = \"20s\"\nmax_output_tokens = 300")
+        .start()
+        .await;
+    let body = request(OPENAI, "left", HELLO);
+    let short = Duration::from_millis(300);
+    let impatient = (0..40).map(|_| tokio::time::timeout(short, world.ask(OPENAI, &body)));
+    let gone = futures_util::future::join_all(impatient).await;
+    assert!(gone.iter().filter(|seen| seen.is_err()).count() > 20);
+    let began = Instant::now();
+    assert_eq!(world.ask(OPENAI, &body).await.status, 200);
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert_eq!(world.engine().standings()[0].in_flight, 0);
     world.stop().await;
 }

@@ -79,7 +79,8 @@ pub(crate) fn enter(engine: &Engine, contract: &Contract) -> Result<Entry<Seats>
     engine.line().enter(&ask, now).map_err(Unseated::Refused)
 }
 
-fn ask(contract: &Contract) -> Ask {
+/// What the call is to a line.
+pub(crate) fn ask(contract: &Contract) -> Ask {
     let bytes = contract.ask.body.len() as u64;
     let output = contract.cap.tokens.unwrap_or(USUAL_OUTPUT);
     Ask {

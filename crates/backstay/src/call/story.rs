@@ -160,6 +160,22 @@ impl Call {
         self.waits(why, wait);
     }
 
+    /// The call waited in the line of the target at `index`.
+    pub(crate) fn waits_behind(&mut self, index: usize, waited: Duration) {
+        let Some(stop) = self.stops.get(index) else { return };
+        let target = &stop.target.id;
+        self.engine.metrics().limits().waits(target, "queue", waited);
+        self.waits(format!("{target}: in its line"), waited);
+    }
+
+    /// The line of the target at `index` does not take the call, or not any more.
+    pub(crate) fn turned_away(&mut self, index: usize, (name, why): (&'static str, String)) {
+        let Some(stop) = self.stops.get_mut(index) else { return };
+        let target = stop.target.id.clone();
+        stop.turned_away = Some(why.clone());
+        self.tell(Step::Skipped { target, why: format!("{name}: {why}") });
+    }
+
     /// What came of an attempt.
     pub(super) fn came(&mut self, seen: &Seen) {
         let target = seen.armed.target.id.as_str();

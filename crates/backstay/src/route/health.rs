@@ -16,6 +16,7 @@ use backstay_wire::amend::Objection;
 use http::Uri;
 use parking_lot::{Mutex, RwLock};
 
+use super::front::TargetLine;
 use super::guard::Held;
 use super::rests::{AllRests, Rests, is_shared};
 use super::standing::{Brought, Ending, Parts, Snapshot, Stand, Standing, Wish};
@@ -52,6 +53,7 @@ pub(crate) struct TargetHealth {
     /// The provider's address it belongs to.
     base: Uri,
     clock: Clock,
+    pub(super) line: TargetLine,
     /// Those of its provider's keys that all its targets share.
     rests: Arc<Rests>,
     pub(super) state: Mutex<Standing>,
@@ -154,6 +156,7 @@ impl TargetHealth {
             word: target.model.is_none().then(|| model.to_owned()),
             base: target.provider.base_url.clone(),
             clock: *clock,
+            line: TargetLine::default(),
             rests,
             state: Mutex::new(Standing::new(target, order, clock.now())),
             answered: AtomicBool::new(false),

@@ -5,6 +5,7 @@
 //! candidates for it and arms the one it picks. Nothing of a target is held while the call waits.
 
 mod direct;
+mod front;
 mod guard;
 mod health;
 mod next;
@@ -23,6 +24,7 @@ use crate::engine::Engine;
 use crate::policy::Target;
 
 pub(crate) use direct::{DIRECT, direct};
+pub(crate) use front::{InLine, stand};
 pub use guard::Held;
 pub use health::Health;
 pub(crate) use health::TargetHealth;
@@ -52,6 +54,10 @@ pub(crate) struct Stop {
     pub reasks: u32,
     /// Whether this call will not come back to it.
     pub left: bool,
+    /// The call's place in the line there, while it waits for its rates or places.
+    pub line: Option<InLine>,
+    /// Why that line does not take the call.
+    pub turned_away: Option<String>,
     /// The call's stay there, while it is there.
     pub stay: Option<Stay>,
     /// Whether it was said why the call passed it over.
@@ -115,6 +121,8 @@ pub(crate) fn list(engine: &Engine, contract: &Contract) -> Vec<Stop> {
                 tries: 0,
                 reasks: 0,
                 left: false,
+                line: None,
+                turned_away: None,
                 stay: None,
                 passed_over: false,
             }

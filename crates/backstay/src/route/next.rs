@@ -11,6 +11,7 @@ use backstay_decide::tiers::{self, Candidate, Pick, Rest, Rule};
 use backstay_decide::timers::{Room, Timers};
 use backstay_decide::{Local, Moment};
 
+use super::front::InLine;
 use super::standing::{Stand, Whose, Wish};
 use super::{Armed, Held, Shot, Stop};
 use crate::attempt::adapter::{self, Turned};
@@ -23,8 +24,10 @@ use crate::fault::CallError;
 pub(crate) enum Step {
     /// Make this attempt.
     Try(Box<Shot>),
-    /// Wait, holding nothing but the seat.
+    /// Wait, holding nothing but the seat and a place in a line.
     Rest(Moment),
+    /// Stand in the line of the target at this place.
+    Line(usize),
     /// The call is over.
     End(Halt),
 }
@@ -44,6 +47,9 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Most a call waits at a time for a busy target before it looks again.
 const BUSY_LOOK: Duration = Duration::from_millis(20);
 
+/// The same for the call at the front of a target's line: there is one of them.
+const FRONT_LOOK: Duration = Duration::from_millis(2);
+
 /// Decides the next step of `call`.
 pub(crate) fn next(call: &mut Call) -> Step {
     let now = call.engine.now();
@@ -58,16 +64,23 @@ pub(crate) fn next(call: &mut Call) -> Step {
     };
     if call.plan == Plan::Start {
         offer(call, now);
+        // Once a call, however often it looks while it waits.
+        call.plan = Plan::Elsewhere;
     }
     match choose(call, rule, now) {
         Pick::Target(index) => arm(call, index, now, Admission::Ordinary),
         Pick::Forced(index) => arm(call, index, now, Admission::Forced),
         Pick::WaitUntil(until) => {
             let wait = until.since(now);
-            match awaited(call, until, now) {
-                Some((index, name, sum)) => call.waits_for_limit(index, (name, &sum), wait),
-                None => call.waits("until a target may be called again".to_owned(), wait),
+            let Some((index, name, sum)) = awaited(call, until, now) else {
+                call.waits("until a target may be called again".to_owned(), wait);
+                return Step::Rest(until);
+            };
+            if !is_front(call, index) {
+                call.waits_for_limit(index, (name, &sum), Duration::ZERO);
+                return Step::Line(index);
             }
+            call.waits_for_limit(index, (name, &sum), wait);
             Step::Rest(until)
         }
         Pick::Nothing => nothing(call, now),
@@ -136,8 +149,11 @@ fn wish<'a>(call: &'a Call, stop: &Stop, now: Moment, elsewhere: Elsewhere) -> W
 
 fn candidate(call: &Call, stop: &Stop, now: Moment) -> Candidate {
     let stand = stop.health.stand(&wish(call, stop, now, Elsewhere::Live));
-    let soon = now.plus(BUSY_LOOK);
-    let busy = (stand.full.is_some() || stand.crowded.is_some()).then_some(soon);
+    let at_front = matches!(stop.line, Some(InLine::Front(..)));
+    let soon = now.plus(if at_front { FRONT_LOOK } else { BUSY_LOOK });
+    let behind = !at_front && stop.health.line.count() > 0;
+    let busy = stand.full.is_some() || stand.crowded.is_some() || behind;
+    let busy = busy.then_some(soon);
     let held_back = stand.refused.is_some_and(|refused| refused.yields());
     let rest = stand.refused.filter(|_| !held_back).map(|refused| refused.denied);
     let resting_until = rest.and_then(|denied| match denied.why {
@@ -151,12 +167,18 @@ fn candidate(call: &Call, stop: &Stop, now: Moment) -> Candidate {
         tier: stop.tier,
         tries: stop.tries,
         resting_until: resting_until.max(busy),
-        able: stop.unable.is_none() && !is_out && !too_large(&stand),
+        able: stop.unable.is_none() && stop.turned_away.is_none() && !is_out && !too_large(&stand),
         in_flight: stand.in_flight,
         left_for_good: stop.left,
         held_back,
         rest: if is_limit { Rest::Hard } else { Rest::Soft },
     }
+}
+
+/// Whether the call is the next to go to the target at `index`.
+fn is_front(call: &Call, index: usize) -> bool {
+    let stop = call.stops.get(index);
+    stop.is_some_and(|stop| matches!(stop.line, Some(InLine::Front(..))))
 }
 
 /// Whether a wait makes no room for the call.
@@ -179,8 +201,12 @@ fn awaited(call: &Call, until: Moment, now: Moment) -> Option<(usize, &'static s
             let crowded = stand.crowded.filter(|_| is_soon)?;
             Some((index, crowded.name(), crowded.to_string()))
         };
-        full.or_else(crowded)
-            .or_else(|| stand.paced.map(|wait| (index, wait.name(), wait.to_string())))
+        let paced = || stand.paced.map(|wait| (index, wait.name(), wait.to_string()));
+        let behind = || {
+            let ahead = stop.health.line.count();
+            (is_soon && ahead > 0).then(|| (index, "queue", format!("{ahead} before it")))
+        };
+        full.or_else(crowded).or_else(paced).or_else(behind)
     };
     call.stops.iter().enumerate().find_map(of)
 }
@@ -240,6 +266,10 @@ fn arm(call: &mut Call, index: usize, now: Moment, admission: Admission) -> Step
     }
     if let Some(stop) = call.stops.get_mut(index) {
         stop.stay = stay.or_else(|| stop.stay.take());
+    }
+    // Whoever goes leaves the lines; the next comes to the front.
+    for stop in &mut call.stops {
+        stop.line = None;
     }
     pass_over(call, index, now);
     shoot(call, index, held, (timers, now))
@@ -373,6 +403,9 @@ fn nothing(call: &mut Call, now: Moment) -> Step {
     }
     let resting = |stop: &Stop| {
         let stand = stop.health.stand(&wish(call, stop, now, Elsewhere::Nobody));
+        if let Some(why) = &stop.turned_away {
+            return Some(format!("{}: {why}", stop.target.id));
+        }
         if let Some(full) = stand.full {
             return Some(format!("{}: {full}", stop.target.id));
         }
