@@ -27,6 +27,9 @@ pub(crate) fn timeline(row: &Row) -> String {
     );
     let least = if row.at_least { "at least " } else { "" };
     let _ = writeln!(out, "  tokens: {least}{} in, {} out", row.input_tokens, row.output_tokens);
+    if !row.would.is_empty() {
+        let _ = writeln!(out, "  watched only: it went through untouched; else: {}", row.would);
+    }
     for note in &row.trail.notes {
         step(&mut out, note);
     }
@@ -114,4 +117,19 @@ fn came(step: &Step) -> String {
         parts.push(format!("{input} + {output} tokens"));
     }
     format!("after {took_ms:.1} ms: {}", parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use backstay::record::Row;
+
+    use super::timeline;
+
+    #[test]
+    fn a_call_that_was_only_watched_says_so_and_no_other_does() {
+        let row = Row { outcome: "watched".into(), would: "reasked".into(), ..Row::default() };
+        let told = timeline(&row);
+        assert!(told.contains("watched only: it went through untouched; else: reasked"), "{told}");
+        assert!(!timeline(&Row::default()).contains("watched only"));
+    }
 }
