@@ -12,6 +12,7 @@ mod alerts;
 mod bad_input;
 mod breaker;
 mod calls;
+mod choices;
 mod client;
 mod doors;
 mod edits;

@@ -3,10 +3,9 @@
 
 use backstay_wire::Dialect;
 use futures_util::future::join_all;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::client::Seen;
-use crate::fixed::Fixed;
 use crate::told::{self, Told};
 use crate::world::{
     BOTH, HELLO, Setup, TICKET, TRIAGE, World, pairs, provider, request, short, streamed, triaged,
@@ -383,82 +382,6 @@ async fn the_usage_event_goes_only_to_those_who_asked() {
         assert!(told.usage.is_some_and(|(_, output)| output > 0), "{target:?}");
     }
     world.stop().await;
-}
-
-/// A stream of the Chat Completions API with these chunks, as a response.
-fn response(chunks: &[Value]) -> String {
-    let events: Vec<String> = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
-    let events = events.concat();
-    format!(
-        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
-         {events}data: [DONE]\n\n"
-    )
-}
-
-fn chunk(index: u32, delta: &Value, finish: Option<&str>) -> Value {
-    json!({"id": "x", "object": "chat.completion.chunk", "created": 7, "model": "m",
-        "choices": [{"index": index, "delta": delta, "finish_reason": finish}]})
-}
-
-/// The content of each choice of a streamed reply, and how many finished.
-fn choices(seen: &Seen) -> (Vec<String>, usize) {
-    let (mut texts, mut finished) = (Vec::new(), 0);
-    for line in seen.text().lines().filter_map(|line| line.strip_prefix("data: ")) {
-        let event: Value = serde_json::from_str(line).unwrap_or_default();
-        for choice in event["choices"].as_array().into_iter().flatten() {
-            let at = usize::try_from(choice["index"].as_u64().unwrap_or(9)).unwrap_or(9);
-            texts.resize(texts.len().max(at + 1), String::new());
-            texts[at].push_str(choice["delta"]["content"].as_str().unwrap_or_default());
-            finished += usize::from(choice["finish_reason"].is_string());
-        }
-    }
-    (texts, finished)
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bad_second_choice_of_a_streamed_answer_is_not_let_through_and_good_ones_are_all_told() {
-    let schema =
-        json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}});
-    let good = r#"{"a": 1}"#;
-    let format = json!({"type": "json_schema", "json_schema": {"name": "a", "schema": schema}});
-    for (second, n, route, ok) in [
-        (Some(r#"{"a": 2}"#), json!(2), "", true),
-        (Some(r#"{"a": "bad"}"#), json!(2), "", false),
-        (Some(r#"{"a": "#), json!(2), "", false),
-        (Some(r#"{"a": "bad"}"#), json!(2), "stream = \"gate\"", false),
-        // Without its finish.
-        (None, json!(2), "", false),
-        // The first one bad, whatever `n` is written like.
-        (Some("-"), json!(1.0), "", false),
-        (Some("-"), json!("1"), "", false),
-    ] {
-        let (first, second) = match second {
-            Some("-") => (r#"{"a": "bad"}"#, None),
-            second => (good, Some(second)),
-        };
-        let mut chunks = vec![chunk(0, &json!({"content": first}), None)];
-        if let Some(second) = second {
-            let finish = second.map(|_| "stop");
-            chunks.push(chunk(1, &json!({"content": second.unwrap_or(good)}), finish));
-        }
-        chunks.push(chunk(0, &json!({}), Some("stop")));
-        let fixed = Fixed::raw(vec![response(&chunks)]).await;
-        let route = format!("deadline = \"4s\"\nmax_attempts = 1\n{route}");
-        let setup = Setup::new().tables(&fixed.provider("fixed"));
-        let world = setup.alone("r", "fixed", &["healthy"], &route).start().await;
-        let mut body = streamed(request(Dialect::OpenaiChat, "r", HELLO));
-        body["n"] = n;
-        body["response_format"] = format.clone();
-        let seen = world.ask(Dialect::OpenaiChat, &body).await;
-        assert_eq!(seen.status, if ok { 200 } else { 502 }, "{second:?}: {}", seen.text());
-        if ok {
-            assert_eq!(
-                choices(&seen),
-                (vec![good.to_owned(), second.unwrap().unwrap().to_owned()], 2)
-            );
-        }
-        world.stop().await;
-    }
 }
 
 /// Used by the module beside this one.

@@ -9,17 +9,19 @@ use backstay_wire::{Delta, Finish, Reply};
 use super::stream::{Opened, Piece, Told, Waiting};
 use super::{Failure, Got, classify};
 
-/// The whole reply a stream adds up to.
+/// The whole reply of so many choices that a stream adds up to.
 ///
 /// A stream is whole only with a known finish and the protocol's end, or the body's clean end, or
 /// silence: a provider that holds the stream after its finish has said all of the reply.
-pub(super) async fn whole(opened: &mut Opened) -> Result<Reply, Failure> {
+pub(super) async fn whole(opened: &mut Opened, choices: usize) -> Result<Reply, Failure> {
     let mut fold = Fold::default();
     loop {
         let piece = match opened.next().await {
             Ok(Some(piece)) => piece,
             Ok(None) => break,
-            Err(failure) if is_silence(failure.fault) && is_finished(&fold) => break,
+            Err(failure) if is_silence(failure.fault) && is_finished(&fold, choices) => {
+                break;
+            }
             Err(failure) => return Err(failure),
         };
         for delta in &piece.deltas {
@@ -29,12 +31,16 @@ pub(super) async fn whole(opened: &mut Opened) -> Result<Reply, Failure> {
             break;
         }
     }
-    ended(fold)
+    ended(fold, choices)
 }
 
-/// The reply that `fold` adds up to, now that no more comes.
-pub(super) fn ended(fold: Fold) -> Result<Reply, Failure> {
+/// The reply of so many choices that `fold` adds up to, now that no more comes. The provider may
+/// say that fewer are all; without its word one that is not there was cut.
+pub(super) fn ended(fold: Fold, choices: usize) -> Result<Reply, Failure> {
     match fold.outcome() {
+        FoldEnd::Whole { terminator: Terminator::Missing } if !is_finished(&fold, choices) => {
+            Err(Failure::new(Fault::StreamCut, "the stream ended before its last choice"))
+        }
         FoldEnd::Whole { terminator: Terminator::Seen | Terminator::Missing } => {
             Ok(fold.into_reply())
         }
@@ -55,9 +61,11 @@ pub(super) fn is_silence(fault: Fault) -> bool {
     matches!(fault, Fault::Stalled | Fault::TotalTimeout)
 }
 
-/// Whether the model has said why it stopped, in a word that is known, for every choice.
-fn is_finished(fold: &Fold) -> bool {
-    fold.finishes().all(|finish| finish.is_some_and(|finish| finish != Finish::Unknown))
+/// Whether the model has said why it stopped, in a word that is known, for each of
+/// so many choices.
+fn is_finished(fold: &Fold, choices: usize) -> bool {
+    fold.finishes().count() >= choices
+        && fold.finishes().all(|finish| finish.is_some_and(|finish| finish != Finish::Unknown))
 }
 
 /// Most bytes kept at the gate. What comes before the first content is a head, pings and at most
@@ -151,6 +159,11 @@ fn sign(piece: &Piece) -> Result<Sign, Failure> {
             Delta::Finish { finish, word } => return finished(*finish, word.as_deref()),
             Delta::End => {
                 return Err(Failure::new(Fault::StreamCut, "the stream ended before any content"));
+            }
+            Delta::OtherChoice { delta, .. }
+                if let Delta::Finish { finish: Finish::Unknown, word } = delta.as_ref() =>
+            {
+                return finished(Finish::Unknown, word.as_deref());
             }
             // Also of another choice: it must not be held up for the first.
             delta if delta.is_content() => return Ok(Sign::Release),

@@ -238,7 +238,7 @@ async fn streamed(
         return fold::gate(opened, told, &mut seen.first_token).await;
     }
     let dialect = seen.armed.request.dialect;
-    let folded = fold::whole(&mut opened).await;
+    let folded = fold::whole(&mut opened, contract.most_choices()).await;
     seen.first_token = opened.first_token();
     folded.map(|reply| Got::Whole(Box::new(Whole { reply, raw: None, events: None, dialect })))
 }

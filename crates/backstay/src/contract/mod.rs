@@ -192,8 +192,17 @@ impl Contract {
         told.unwrap_or(1).max(1)
     }
 
+    /// How many answers may come. What is no whole number counts as more than there can be.
+    pub(crate) fn most_choices(&self) -> usize {
+        if !self.wants_several() {
+            return 1;
+        }
+        let told = self.head.unsigned(&self.ask.body, "n").ok().flatten();
+        told.and_then(|told| usize::try_from(told).ok()).unwrap_or(usize::MAX)
+    }
+
     /// How a stream is handed on, when one is wanted. Of several answers at once (`n`) the gate
-    /// watches only the first, so what has to be checked in each is buffered.
+    /// watches only the ends, so what has to be checked in each is buffered.
     pub fn stream_mode(&self) -> StreamMode {
         let is_checked = self.wants_json() || self.offers_tools();
         match (self.route.stream, self.wants_json()) {

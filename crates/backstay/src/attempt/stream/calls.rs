@@ -62,9 +62,9 @@ impl Waiting {
         !self.said.is_empty()
     }
 
-    /// Whether the model has said why it stopped, in a word that is known.
+    /// Whether the model has said why it stopped, in a word that is known, for every choice.
     pub(crate) fn is_finished(&self) -> bool {
-        self.fold.finish_seen().is_some_and(|finish| finish != Finish::Unknown)
+        self.fold.finishes().all(|finish| finish.is_some_and(|finish| finish != Finish::Unknown))
     }
 
     /// Whether no more can come.
@@ -130,7 +130,7 @@ impl Waiting {
     /// The stream is not whole.
     pub(crate) fn over(self) -> Result<Over, Failure> {
         let has_end = self.fold.end_seen();
-        let reply = fold::ended(self.fold)?;
+        let reply = fold::ended(self.fold, 1)?;
         Ok(Over { reply, said: self.said, pieces: self.pieces, has_end })
     }
 }

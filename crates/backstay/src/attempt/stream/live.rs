@@ -14,11 +14,12 @@ use std::time::Duration;
 use backstay_decide::breaker::Report;
 use backstay_decide::fault::Fault;
 use backstay_wire::dialect::{ErrorOut, StreamWriter, UsageEvent};
-use backstay_wire::{Delta, Finish, Usage};
+use backstay_wire::{Delta, Usage};
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use tokio::time::Sleep;
 
+use super::ends::{Ended, Ends};
 use super::{Opened, Piece, Waiting};
 use crate::attempt::fold::is_silence;
 use crate::attempt::{Failure, classify};
@@ -63,9 +64,8 @@ struct Source {
 struct Passing {
     how: How,
     usage_asked: bool,
-    finish: Option<Finish>,
+    ends: Ends,
     usage: Usage,
-    refused: bool,
     /// Elements not known here, each counted.
     unknown: u64,
 }
@@ -82,8 +82,8 @@ enum How {
 enum Passed {
     /// These bytes go on; may be empty.
     On(Bytes),
-    /// These bytes are the last.
-    Last(Bytes),
+    /// These bytes are the last, and the stream ended so.
+    Last(Bytes, Ended),
     /// The stream cannot be trusted any more.
     Broken(Failure),
     /// It cannot be told in the caller's dialect; these bytes say so and are the last.
@@ -104,9 +104,8 @@ impl Live {
         let passing = Passing {
             how,
             usage_asked,
-            finish: None,
+            ends: Ends::default(),
             usage: Usage::default(),
-            refused: false,
             unknown: 0,
         };
         Self {
@@ -163,10 +162,10 @@ impl Live {
                 self.push(bytes);
                 Some(out)
             }
-            Passed::Last(bytes) => {
+            Passed::Last(bytes, ended) => {
                 let bytes = self.reported(bytes);
                 self.push(bytes);
-                self.complete();
+                self.complete(ended);
                 None
             }
             Passed::Broken(failure) => {
@@ -222,7 +221,7 @@ impl Live {
 
     /// `bytes` with the edits where the finish is named. All are known by then: calls wait for it.
     fn reported(&mut self, bytes: Bytes) -> Bytes {
-        if !self.owes_report || self.passing.finish.is_none() {
+        if !self.owes_report || !self.passing.ends.has_finished() {
             return bytes;
         }
         let told = self.call.report_in(&bytes, 1);
@@ -254,30 +253,21 @@ impl Live {
                 return;
             }
         }
-        match self.passing.finish {
-            // Of several choices only the first is followed; the others may be cut.
-            Some(finish) if finish != Finish::Unknown && !self.call.contract.wants_several() => {
-                let dialect = self.call.contract.ask.dialect;
-                let last = self.passing.terminal(dialect);
-                let last = self.reported(last);
-                self.push(last);
-                self.complete();
-            }
-            _ => self.broken(failure),
-        }
+        // A choice of which nothing has come may still be missing.
+        let are_all = self.passing.ends.count() >= self.call.contract.most_choices();
+        let ended = self.passing.ends.whole().ok().filter(|_| are_all);
+        let Some(ended) = ended else { return self.broken(failure) };
+        let dialect = self.call.contract.ask.dialect;
+        let last = self.passing.terminal(dialect);
+        let last = self.reported(last);
+        self.push(last);
+        self.complete(ended);
     }
 
     /// The stream is whole.
-    fn complete(&mut self) {
+    fn complete(&mut self, Ended { outcome, finish }: Ended) {
         let Some(source) = self.source.take() else { return };
         drop(source.opened);
-        let finish = self.passing.finish.unwrap_or_default();
-        let outcome = match (finish, self.passing.refused) {
-            (_, true) => Outcome::Refused,
-            (Finish::Truncated | Finish::ContextExceeded, false) => Outcome::Truncated,
-            (Finish::Paused, false) => Outcome::Paused,
-            (_, false) => Outcome::Answered,
-        };
         let outcome = self.call.ended_as(outcome);
         self.outcome = outcome;
         if let How::Anew(writer) = &self.passing.how {
@@ -377,35 +367,33 @@ impl Body for Live {
 
 impl Passing {
     fn pass(&mut self, piece: Piece) -> Passed {
-        let mut last = false;
+        let mut ended = None;
         for delta in &piece.deltas {
             match delta {
-                Delta::Finish { finish: Finish::Unknown, word } => {
-                    let word = word.as_deref().unwrap_or("none");
-                    let note = format!("finish reason `{word}` is not known");
-                    return Passed::Broken(Failure::new(Fault::UnknownFinish, note));
-                }
-                Delta::Finish { finish, .. } => {
-                    self.finish = Some(*finish);
-                    self.refused |= matches!(finish, Finish::Refused | Finish::ContentFiltered);
-                }
-                Delta::Refusal(_) => self.refused = true,
                 Delta::Unknown(_) => self.unknown += 1,
                 Delta::Usage(usage) => self.usage.overwrite(*usage),
                 Delta::Error(error) => return Passed::Broken(classify::in_stream(error.clone())),
-                Delta::End if self.finish.is_none() => {
-                    let note = "the stream ended without a finish reason";
-                    return Passed::Broken(Failure::new(Fault::StreamCut, note));
+                Delta::End => match self.ends.whole() {
+                    Ok(whole) => ended = Some(whole),
+                    Err(failure) => return Passed::Broken(failure),
+                },
+                // What is told anew is told of the first choice only.
+                Delta::OtherChoice { .. } if matches!(self.how, How::Anew(_)) => {}
+                delta => {
+                    if let Err(failure) = self.ends.note(delta) {
+                        return Passed::Broken(failure);
+                    }
                 }
-                Delta::End => last = true,
-                _ => {}
             }
         }
         let bytes = self.bytes(piece);
         if matches!(&self.how, How::Anew(writer) if writer.is_broken()) {
             return Passed::Untold(bytes);
         }
-        if last { Passed::Last(bytes) } else { Passed::On(bytes) }
+        match ended {
+            Some(ended) => Passed::Last(bytes, ended),
+            None => Passed::On(bytes),
+        }
     }
 
     fn bytes(&mut self, piece: Piece) -> Bytes {

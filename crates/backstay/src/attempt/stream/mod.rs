@@ -6,6 +6,7 @@
 //! never count as progress, and a slow reader costs the provider nothing.
 
 mod calls;
+mod ends;
 mod live;
 mod recast;
 
