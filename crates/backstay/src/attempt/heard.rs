@@ -37,8 +37,8 @@ pub(crate) enum Shown {
     Nothing,
 }
 
-/// The end of the attempt that `armed` would have been.
-pub(crate) fn seen(mut armed: Armed, heard: Heard, clock: &Clock) -> (Seen, Shown) {
+/// The end of the attempt that `armed` would have been, for so many answers.
+pub(crate) fn seen(mut armed: Armed, heard: Heard, choices: usize, clock: &Clock) -> (Seen, Shown) {
     // The request went as it came: there is nothing to take back of it.
     armed.request.lowerings = std::sync::Arc::default();
     let head = Head { status: heard.status, headers: heard.headers };
@@ -49,7 +49,8 @@ pub(crate) fn seen(mut armed: Armed, heard: Heard, clock: &Clock) -> (Seen, Show
             Err(classify::status(&armed, &head, &heard.body, clock.wall()))
         }
         broke if streamed => {
-            let folded = folded(&heard.body, armed.request.dialect, &mut shown);
+            let dialect = armed.request.dialect;
+            let folded = folded(&heard.body, (dialect, choices), &mut shown);
             broke.map_or(folded, |why| Err(Failure::new(Fault::StreamCut, why)))
         }
         Some(why) => Err(Failure::new(Fault::ConnectionLost, why)),
@@ -81,8 +82,12 @@ pub(crate) fn nothing(armed: Armed, fault: Fault, took: Duration) -> Seen {
     }
 }
 
-/// The whole reply that a stream says.
-fn folded(body: &Bytes, dialect: Dialect, shown: &mut Shown) -> Result<Whole, Failure> {
+/// The whole reply, of so many choices, that a stream says.
+fn folded(
+    body: &Bytes,
+    (dialect, choices): (Dialect, usize),
+    shown: &mut Shown,
+) -> Result<Whole, Failure> {
     let (mut decoder, mut reader) = (Decoder::new(Limits::default()), dialect.stream_reader());
     decoder.push(body.clone());
     let broken =
@@ -104,6 +109,6 @@ fn folded(body: &Bytes, dialect: Dialect, shown: &mut Shown) -> Result<Whole, Fa
             fold.push(&delta);
         }
     }
-    let reply = fold::ended(fold)?;
+    let reply = fold::ended(fold, choices)?;
     Ok(Whole { reply, raw: None, events: Some(body.clone()), dialect })
 }

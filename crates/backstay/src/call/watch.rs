@@ -226,7 +226,8 @@ impl Job {
     fn judge(self) {
         let Self { mut call, armed, heard } = self;
         let clock = *call.engine.clock();
-        let (seen, shown) = heard::seen(*armed, heard, &clock);
+        let choices = call.contract.most_choices();
+        let (seen, shown) = heard::seen(*armed, heard, choices, &clock);
         call.note(seen);
         let would = match would(&call) {
             Would::Nothing => Would::Nothing,
