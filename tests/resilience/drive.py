@@ -209,10 +209,11 @@ async def backfill(fleet, verdict, scale):
     # 600 requests and 90,000 tokens a minute, time sixty times as fast.
     speed = 60
     requests, tokens = 600 * speed, 90_000 * speed
-    limits = f"[models.first.rates]\nrequests_per_minute = {requests}\ntokens_per_minute = {tokens}\nshare = 990\nburst = 10"
+    limits = f"[models.first.rates]\nrequests_per_minute = {requests}\ntokens_per_minute = {tokens}\nshare = 0.99\nburst = 0.01"
     client = await fleet.gateway(BACKFILL.format(limits=limits))
     await fleet.primary.limit("first", requests=requests, tokens=tokens)
-    await fleet.primary.play("first", "healthy")
+    # What the provider counts on arrival is what the call uses: nothing comes back.
+    await fleet.primary.play("first", "healthy+completion_tokens=300")
     # 750 tokens of prompt and 300 of output: 1,050 a call, 85.7 calls a minute of the real account.
     batch = question("main", words=560, cap=300)
     count, began = int(10_000 * scale), time.monotonic()
