@@ -48,6 +48,8 @@ struct Shared {
     judge: Judge,
     line: ArcSwap<Line<Seats>>,
     purses: Purses,
+    #[cfg(feature = "bench")]
+    canned: std::sync::OnceLock<bytes::Bytes>,
 }
 
 /// A policy with its schemas and rules compiled.
@@ -102,9 +104,22 @@ impl Engine {
                 judge: Judge::default(),
                 line: ArcSwap::from_pointee(line),
                 purses: Purses::default(),
+                #[cfg(feature = "bench")]
+                canned: std::sync::OnceLock::new(),
             }),
             transport: Arc::new(Transport::new()),
         })
+    }
+
+    /// From now on every attempt brings `reply`, without a network: to measure what stands around it.
+    #[cfg(feature = "bench")]
+    pub fn answer_all_with(&self, reply: bytes::Bytes) {
+        let _ = self.shared.canned.set(reply);
+    }
+
+    #[cfg(feature = "bench")]
+    pub(crate) fn canned(&self) -> Option<bytes::Bytes> {
+        self.shared.canned.get().cloned()
     }
 
     /// The same engine, with the same policy, health, log and counts, and with connections of its
