@@ -119,7 +119,7 @@ pub async fn serve(engine: &Engine, contract: Contract) -> Result<Answer, CallEr
                 call.note(seen);
             }
             Step::Rest(until) => engine.clock().sleep_until(until).await,
-            Step::Line(index) => route::stand(&mut call, index).await,
+            Step::Line { index, until } => route::stand(&mut call, index, until).await,
             Step::End(halt) => return call.finish(halt),
         }
     }

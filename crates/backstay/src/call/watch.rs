@@ -127,7 +127,7 @@ impl Watch {
         let first = call.stops.iter().position(|stop| stop.target.provider.dialect == dialect);
         let step = match first.map(|index| route::at(&mut call, index)) {
             Some(Step::Try(shot)) => Step::Try(shot),
-            Some(Step::Rest(_) | Step::Line(_) | Step::End(_)) | None => route::next(&mut call),
+            Some(Step::Rest(_) | Step::Line { .. } | Step::End(_)) | None => route::next(&mut call),
         };
         match step {
             Step::Try(shot) if Some(shot.first.index) == first => {
@@ -139,7 +139,7 @@ impl Watch {
                 call.unsend(why);
                 self.early = Some(Would::Rerouted);
             }
-            Step::Rest(_) | Step::Line(_) => self.early = Some(Would::Waited),
+            Step::Rest(_) | Step::Line { .. } => self.early = Some(Would::Waited),
             Step::End(_) => self.early = Some(would(&call)),
         }
         self.call = Some(call);

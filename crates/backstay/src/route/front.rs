@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use backstay_decide::Moment;
 use backstay_decide::queue::{Gone, Next};
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use crate::admit;
 use crate::admit::line::{Entry, Gate, Going, Line, Place, Refused, Shut};
@@ -38,12 +39,21 @@ pub(super) struct TargetLine {
     count: Arc<AtomicU32>,
     /// Begun when the first call has to wait.
     line: Mutex<Option<Line<Front>>>,
+    /// Tells the call at the front that the target has a place.
+    freed: Arc<Notify>,
 }
 
 impl TargetLine {
     /// Calls that wait here.
     pub(super) fn count(&self) -> u32 {
         self.count.load(Ordering::Relaxed)
+    }
+
+    /// A call gave its place at the target back.
+    pub(super) fn freed(&self) {
+        if self.count() > 0 {
+            self.freed.notify_one();
+        }
     }
 
     /// Puts a call into the line.
@@ -101,12 +111,23 @@ pub(crate) enum InLine {
 const LOOK_AROUND: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Has `call` stand in the line of its target at `index`, until it is at the front, must leave, or
-/// should look at its other targets.
-pub(crate) async fn stand(call: &mut Call, index: usize) {
+/// should look at its other targets. One that is at the front waits until `until`, or until the target
+/// has a place.
+pub(crate) async fn stand(call: &mut Call, index: usize, until: Moment) {
+    let clock = *call.engine.clock();
+    let front = call.stops.get(index).filter(|stop| matches!(stop.line, Some(InLine::Front(..))));
+    if let Some(stop) = front {
+        let freed = Arc::clone(&stop.health.line.freed);
+        // Of a dropped `notified` nothing is lost but a look, which the other branch leads to.
+        tokio::select! {
+            () = freed.notified() => {}
+            () = clock.sleep_until(until) => {}
+        }
+        return;
+    }
     if !enters(call, index) {
         return;
     }
-    let clock = *call.engine.clock();
     let looks = call.stops.len() > 1;
     let began = clock.now();
     let Some(stop) = call.stops.get_mut(index) else { return };

@@ -278,17 +278,21 @@ impl TargetHealth {
         if matches!(ending.report.availability, Verdict::Success | Verdict::Soft) {
             self.answered.store(true, Ordering::Relaxed);
         }
-        self.state.lock().settle(parts, ending, now)
+        let changes = self.state.lock().settle(parts, ending, now);
+        self.line.freed();
+        changes
     }
 
     /// Gives back what was held, without a verdict.
     pub(super) fn release(&self, parts: Parts) {
         self.state.lock().release(parts);
+        self.line.freed();
     }
 
     /// Gives back what was held and never sent.
     pub(super) fn unsent(&self, parts: Parts, now: Moment) {
         self.state.lock().unsent(parts, now);
+        self.line.freed();
     }
 
     /// Obeys the limits that a reply to what is held stated.

@@ -26,8 +26,13 @@ pub(crate) enum Step {
     Try(Box<Shot>),
     /// Wait, holding nothing but the seat and a place in a line.
     Rest(Moment),
-    /// Stand in the line of the target at this place.
-    Line(usize),
+    /// Stand in the line of a target; at its front until then, or until the target has a place.
+    Line {
+        /// The target's place on the call's list.
+        index: usize,
+        /// When to look again.
+        until: Moment,
+    },
     /// The call is over.
     End(Halt),
 }
@@ -46,9 +51,6 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Most a call waits at a time for a busy target before it looks again.
 const BUSY_LOOK: Duration = Duration::from_millis(20);
-
-/// The same for the call at the front of a target's line: there is one of them.
-const FRONT_LOOK: Duration = Duration::from_millis(2);
 
 /// Decides the next step of `call`.
 pub(crate) fn next(call: &mut Call) -> Step {
@@ -76,12 +78,9 @@ pub(crate) fn next(call: &mut Call) -> Step {
                 call.waits("until a target may be called again".to_owned(), wait);
                 return Step::Rest(until);
             };
-            if !is_front(call, index) {
-                call.waits_for_limit(index, (name, &sum), Duration::ZERO);
-                return Step::Line(index);
-            }
+            let wait = if is_front(call, index) { wait } else { Duration::ZERO };
             call.waits_for_limit(index, (name, &sum), wait);
-            Step::Rest(until)
+            Step::Line { index, until }
         }
         Pick::Nothing => nothing(call, now),
     }
@@ -150,7 +149,7 @@ fn wish<'a>(call: &'a Call, stop: &Stop, now: Moment, elsewhere: Elsewhere) -> W
 fn candidate(call: &Call, stop: &Stop, now: Moment) -> Candidate {
     let stand = stop.health.stand(&wish(call, stop, now, Elsewhere::Live));
     let at_front = matches!(stop.line, Some(InLine::Front(..)));
-    let soon = now.plus(if at_front { FRONT_LOOK } else { BUSY_LOOK });
+    let soon = now.plus(BUSY_LOOK);
     let behind = !at_front && stop.health.line.count() > 0;
     let busy = stand.full.is_some() || stand.crowded.is_some() || behind;
     let busy = busy.then_some(soon);
