@@ -20,7 +20,7 @@ use crate::contract::{CapOwner, Contract};
 use crate::record::trail::milliseconds;
 use crate::record::{Step, Word};
 use crate::route::Armed;
-use crate::validate::{Layer, Unfit};
+use crate::validate::{INSIDE, Layer, Unfit};
 
 /// The most changes of schemas that one attempt's step tells.
 const MAX_CHANGES: usize = 20;
@@ -398,12 +398,21 @@ fn logged(unfit: &Unfit) -> Vec<String> {
     match unfit.layer {
         Layer::Completion => Vec::new(),
         Layer::Rules => unfit.errors.clone(),
-        Layer::Syntax | Layer::Schema => unfit.errors.iter().map(|e| without_words(e)).collect(),
+        Layer::Syntax => unfit.errors.iter().map(|e| without_words(&nowhere(e))).collect(),
+        Layer::Schema => unfit.errors.iter().map(|e| without_words(e)).collect(),
     }
 }
 
 /// Beginnings of sentences that go on in the words of a reply, or of a type that may quote it.
 const QUOTING: [&str; 2] = ["it could be read as", REFUSED];
+
+/// The place without its pointer, which may hold keys of the reply.
+fn nowhere(error: &str) -> String {
+    match error.split_once(INSIDE) {
+        Some((place, _)) if place.contains(" (line ") => format!("{place})"),
+        _ => error.to_owned(),
+    }
+}
 
 fn without_words(error: &str) -> String {
     if let Some(start) = QUOTING.iter().find(|start| error.starts_with(**start)) {
@@ -454,7 +463,29 @@ fn word(fault: Fault) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::without_words;
+    use super::{nowhere, without_words};
+
+    #[test]
+    fn the_log_has_the_line_of_a_refusal_and_no_key_of_the_reply() {
+        for (told, kept) in [
+            ("Expecting value at char 0", "Expecting value at char 0"),
+            (
+                "Expecting value at char 9 (line 1, column 10, in /card 4111/it's)",
+                "Expecting value at char 9 (line 1, column 10)",
+            ),
+            (
+                "Expecting ',' delimiter at char 9 (line 1, column 10, in /a'b)",
+                "Expecting ',' delimiter at char 9 (line 1, column 10)",
+            ),
+            ("duplicate key 'x' (line 1, column 8, in /card)", "duplicate key '…'"),
+            (
+                "a part of the value is missing: Expecting value at char 9 (line 1, column 10, in /pin); write the whole value",
+                "a part of the value is missing: Expecting value at char 9 (line 1, column 10)",
+            ),
+        ] {
+            assert_eq!(without_words(&nowhere(told)), kept);
+        }
+    }
 
     #[test]
     fn the_log_keeps_names_of_the_schema_and_drops_words_of_the_reply() {

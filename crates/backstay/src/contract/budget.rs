@@ -66,10 +66,8 @@ impl Contract {
 const MAY_BE_PICTURES: usize = 32 << 10;
 
 impl Prompt for Contract {
-    fn input(&self, learned: &Ratio) -> u64 {
-        let body = &self.ask.body;
-        let bytes = body.len() as u64;
-        if body.len() >= MAY_BE_PICTURES && self.may_hold_pictures() {
+    fn input(&self, bytes: u64, learned: &Ratio) -> u64 {
+        if self.ask.body.len() >= MAY_BE_PICTURES && self.may_hold_pictures() {
             return self.neutral().map_or(bytes / 4, count).min(bytes);
         }
         learned.estimate(bytes).unwrap_or(bytes / 4)

@@ -117,7 +117,7 @@ mod tests {
     struct Words(u64);
 
     impl Prompt for Words {
-        fn input(&self, _: &Ratio) -> u64 {
+        fn input(&self, _: u64, _: &Ratio) -> u64 {
             self.0
         }
     }

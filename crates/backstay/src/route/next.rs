@@ -138,7 +138,7 @@ fn wish<'a>(call: &'a Call, stop: &Stop, now: Moment, elsewhere: Elsewhere) -> W
     Wish {
         ask,
         schema: contract.schema_key(),
-        bytes: contract.ask.body.len() as u64,
+        bytes: contract.ask.body.len() as u64 + stop.added.bytes,
         prompt: contract,
         cap: call.cap.or(contract.cap.tokens),
         whose,

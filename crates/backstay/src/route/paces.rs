@@ -18,9 +18,9 @@ const BYTES_A_TOKEN: u64 = 4;
 
 /// What a call's prompt takes, asked only where rates are kept.
 pub(crate) trait Prompt: std::fmt::Debug {
-    /// Input tokens, as far as they can be told before sending. `learned`: what a token takes of a
-    /// body's bytes at this target.
-    fn input(&self, learned: &Ratio) -> u64;
+    /// Input tokens of a body of so many bytes, as far as they can be told before sending.
+    /// `learned`: what a token takes of a body's bytes at this target.
+    fn input(&self, bytes: u64, learned: &Ratio) -> u64;
 }
 
 /// The rates of one target.
@@ -128,7 +128,7 @@ impl Paces {
 
     /// What a call may take.
     fn cost(&self, asked: &Asked<'_>, counting: Counting, learned: &Ratio) -> Cost {
-        let input = asked.prompt.input(learned);
+        let input = asked.prompt.input(asked.bytes, learned);
         let expected = self.outputs.likely().unwrap_or(OUTPUT);
         counting.reserve(Estimate { input, cap: asked.cap, expected })
     }

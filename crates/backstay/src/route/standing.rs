@@ -53,7 +53,7 @@ pub(crate) struct Wish<'a> {
     pub ask: Ask,
     /// The schema of its reply.
     pub schema: Option<u64>,
-    /// The size of its body.
+    /// The size of its body, with what is added to it for the target.
     pub bytes: u64,
     /// Its prompt.
     pub prompt: &'a dyn Prompt,

@@ -4,21 +4,36 @@
 //! messages often, and S2 prints them. What Python accepts and JSON does not (`NaN`) is
 //! `Expecting value`.
 
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use backstay_wire::pointer;
+
 /// The deepest nesting that is read: the limit of the policy.
 const MAX_DEPTH: usize = 127;
 
-/// Where a text stops being JSON.
+/// Where a text stops being JSON, and why.
+pub(super) struct Diagnosis {
+    /// One line on why. Its position counts characters from 0.
+    pub(super) words: String,
+    /// In bytes.
+    pub(super) at: usize,
+    /// JSON Pointer to what is read there: a value, or the container that something lacks.
+    pub(super) pointer: String,
+}
+
+/// Why `text` is not JSON. `None`: it is, as far as its grammar goes.
+pub(super) fn of(text: &str) -> Option<Diagnosis> {
+    let mut scan = Scan { bytes: text.as_bytes(), at: 0, open: Vec::new() };
+    let Spot { what, at } = scan.document().err()?;
+    let words = format!("{what} at char {}", characters(text, at));
+    Some(Diagnosis { words, at, pointer: scan.pointer(text) })
+}
+
 struct Spot {
     what: &'static str,
     /// In bytes.
     at: usize,
-}
-
-/// One line on why `text` is not JSON. Positions count characters from 0. `None`: it is JSON as far
-/// as its grammar goes.
-pub(super) fn words(text: &str) -> Option<String> {
-    let spot = (Scan { bytes: text.as_bytes(), at: 0 }).document().err()?;
-    Some(format!("{} at char {}", spot.what, characters(text, spot.at)))
 }
 
 /// The characters before byte `at`.
@@ -30,24 +45,39 @@ fn characters(text: &str, at: usize) -> usize {
 struct Scan<'a> {
     bytes: &'a [u8],
     at: usize,
+    open: Vec<Open>,
 }
 
-/// What an open container still lacks.
+/// An open container.
+struct Open {
+    kind: Kind,
+    step: Step,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Open {
+enum Kind {
     Object,
     Array,
+}
+
+/// Where in a container the reading is.
+#[derive(Clone)]
+enum Step {
+    /// Not at a value.
+    Between,
+    /// At the value of the key that stands there, in its quotes.
+    Key(Range<usize>),
+    Item(usize),
 }
 
 impl Scan<'_> {
     fn document(&mut self) -> Result<(), Spot> {
         self.space();
-        let mut open = Vec::new();
         loop {
-            if self.value(&mut open)? {
+            if self.value()? {
                 continue;
             }
-            if self.after_value(&mut open)? {
+            if self.after_value()? {
                 continue;
             }
             return if self.at == self.bytes.len() { Ok(()) } else { Err(self.spot("Extra data")) };
@@ -55,13 +85,13 @@ impl Scan<'_> {
     }
 
     /// Reads a scalar, or opens a container up to its first value. True: a value comes next.
-    fn value(&mut self, open: &mut Vec<Open>) -> Result<bool, Spot> {
+    fn value(&mut self) -> Result<bool, Spot> {
         let (kind, end) = match self.peek() {
-            Some(b'{') => (Open::Object, b'}'),
-            Some(b'[') => (Open::Array, b']'),
+            Some(b'{') => (Kind::Object, b'}'),
+            Some(b'[') => (Kind::Array, b']'),
             _ => return self.scalar().map(|()| false),
         };
-        if open.len() >= MAX_DEPTH {
+        if self.open.len() >= MAX_DEPTH {
             return Err(self.spot("Nested too deeply"));
         }
         self.at += 1;
@@ -70,42 +100,51 @@ impl Scan<'_> {
             self.at += 1;
             return Ok(false);
         }
-        open.push(kind);
-        if kind == Open::Object {
-            self.key()?;
+        self.open.push(Open { kind, step: Step::Between });
+        match kind {
+            Kind::Object => self.key()?,
+            Kind::Array => self.step(Step::Item(0)),
         }
         Ok(true)
     }
 
     /// Closes what ends after a value, or steps over a comma. True: a value comes next.
-    fn after_value(&mut self, open: &mut Vec<Open>) -> Result<bool, Spot> {
+    fn after_value(&mut self) -> Result<bool, Spot> {
         loop {
             self.space();
-            let Some(kind) = open.last().copied() else { return Ok(false) };
+            let Some(Open { kind, step }) = self.open.last() else { return Ok(false) };
+            let (kind, step) = (*kind, step.clone());
             match (self.peek(), kind) {
-                (Some(b'}'), Open::Object) | (Some(b']'), Open::Array) => {
+                (Some(b'}'), Kind::Object) | (Some(b']'), Kind::Array) => {
                     self.at += 1;
-                    open.pop();
+                    self.open.pop();
                 }
                 (Some(b','), _) => {
                     self.at += 1;
                     self.space();
-                    if kind == Open::Object {
-                        self.key()?;
+                    match step {
+                        Step::Item(index) => self.step(Step::Item(index + 1)),
+                        Step::Between | Step::Key(_) => self.key()?,
                     }
                     return Ok(true);
                 }
-                _ => return Err(self.spot("Expecting ',' delimiter")),
+                _ => {
+                    self.step(Step::Between);
+                    return Err(self.spot("Expecting ',' delimiter"));
+                }
             }
         }
     }
 
     /// A key, its colon, and the space after it.
     fn key(&mut self) -> Result<(), Spot> {
+        self.step(Step::Between);
         if self.peek() != Some(b'"') {
             return Err(self.spot("Expecting property name enclosed in double quotes"));
         }
+        let start = self.at;
         self.string()?;
+        self.step(Step::Key(start..self.at));
         self.space();
         if self.peek() != Some(b':') {
             return Err(self.spot("Expecting ':' delimiter"));
@@ -113,6 +152,31 @@ impl Scan<'_> {
         self.at += 1;
         self.space();
         Ok(())
+    }
+
+    /// Goes to another place in the innermost container.
+    fn step(&mut self, step: Step) {
+        if let Some(open) = self.open.last_mut() {
+            open.step = step;
+        }
+    }
+
+    /// Where the reading is in `text`.
+    fn pointer(&self, text: &str) -> String {
+        let mut pointer = String::new();
+        for Open { step, .. } in &self.open {
+            // Writing to a `String` cannot fail.
+            let _ = match step {
+                Step::Between => break,
+                Step::Item(index) => write!(pointer, "/{index}"),
+                Step::Key(key) => {
+                    let quoted = text.get(key.clone()).unwrap_or_default();
+                    let key: String = serde_json::from_str(quoted).unwrap_or_default();
+                    write!(pointer, "/{}", pointer::escape(&key))
+                }
+            };
+        }
+        pointer
     }
 
     fn scalar(&mut self) -> Result<(), Spot> {

@@ -51,6 +51,7 @@ use completion::Said;
 pub use outline::Outline;
 pub use rules::{Rule, RuleFault};
 pub use schema::{Schema, SchemaCache, SchemaFault, Violation};
+pub(crate) use syntax::INSIDE;
 use syntax::Parsed;
 use unfit::clipped;
 pub use unfit::{Candidate, Layer, MAX_ERROR_BYTES, MAX_ERRORS, Problem, Unfit};

@@ -8,11 +8,18 @@
 use backstay_decide::fault::Fault;
 use jsonmend::{Ambiguity, Class, Document, Guide, Kind, Mender, Node, Outcome, Refusal, Status};
 
-use super::{Checked, Edit, Layer, Problem, Unfit, clipped, diagnosis};
+use super::diagnosis::{self, Diagnosis};
+use super::{Checked, Edit, Layer, Problem, Unfit, clipped};
 use crate::policy::{Partial, Syntax};
 
 /// The most bytes of one reading that are told.
 const MAX_READING: usize = 240;
+
+/// The most bytes of a pointer in a sentence.
+const MAX_POINTER: usize = 120;
+
+/// What stands before a pointer in a sentence. A pointer holds keys of the reply.
+pub(crate) const INSIDE: &str = ", in /";
 
 /// A text that is one JSON value.
 #[derive(Clone, Debug)]
@@ -52,7 +59,8 @@ impl Parsed {
 ///
 /// The error names what was expected and where, in the words of Python's `json`:
 /// `Expecting value at char 0`. Characters are counted from 0 in the text without its fence and
-/// without the white space around it.
+/// without the white space around it. Behind it stands the place in the whole reply, as
+/// `(line 3, column 7, in /items/2)`, where it is not the very start.
 pub(super) fn read(
     text: String,
     syntax: &Syntax,
@@ -107,9 +115,28 @@ fn ambiguous(text: &str, ambiguity: &Ambiguity) -> Unfit {
 fn words(text: &str, otherwise: &str) -> String {
     let trimmed = text.trim();
     let inner = inside_fence(trimmed).unwrap_or(trimmed);
-    diagnosis::words(inner)
-        .or_else(|| repeated_key(inner).map(|key| format!("duplicate key '{key}'")))
-        .unwrap_or_else(|| otherwise.to_owned())
+    // One is a part of the other.
+    let before = inner.as_ptr().addr().saturating_sub(text.as_ptr().addr());
+    if let Some(Diagnosis { words, at, pointer }) = diagnosis::of(inner) {
+        return if at == 0 { words } else { words + &place(text, before + at, &pointer) };
+    }
+    repeated_key(inner).map_or_else(
+        || otherwise.to_owned(),
+        |(key, at, pointer)| format!("duplicate key '{key}'{}", place(text, before + at, &pointer)),
+    )
+}
+
+/// ` (line 3, column 7, in /items/2)`: byte `at` of `text`, both counted from 1, columns in
+/// characters. The root is not named.
+fn place(text: &str, at: usize, pointer: &str) -> String {
+    let before = text.get(..text.floor_char_boundary(at)).unwrap_or_default();
+    let line = 1 + before.bytes().filter(|byte| *byte == b'\n').count();
+    let column = 1 + before.rsplit('\n').next().unwrap_or_default().chars().count();
+    if pointer.is_empty() {
+        return format!(" (line {line}, column {column})");
+    }
+    let rest = clipped(pointer.strip_prefix('/').unwrap_or(pointer), MAX_POINTER);
+    format!(" (line {line}, column {column}{INSIDE}{rest})")
 }
 
 /// The text inside a fence that opens and ends `text`.
@@ -120,8 +147,8 @@ fn inside_fence(text: &str) -> Option<&str> {
     Some(inner.trim())
 }
 
-/// The first key that an object of `text` has twice.
-fn repeated_key(text: &str) -> Option<String> {
+/// The first key that an object of `text` has twice, where in the text and under which pointer.
+fn repeated_key(text: &str) -> Option<(String, usize, String)> {
     let policy =
         jsonmend::Policy { dup_keys: jsonmend::DupKeys::Last, ..jsonmend::Policy::lenient() };
     let outcome = Mender::new(policy).mend(text, Status::Stopped);
@@ -129,7 +156,9 @@ fn repeated_key(text: &str) -> Option<String> {
     let twice = edits.iter().find(|edit| matches!(edit.kind, Kind::DupKey | Kind::DupSame))?;
     let key = twice.before.trim_start_matches([',', ' ', '\t', '\n', '\r']);
     let key = key.strip_prefix('"')?;
-    Some(key.split('"').next().unwrap_or_default().to_owned())
+    let key = key.split('"').next().unwrap_or_default().to_owned();
+    let around = twice.path.rsplit_once('/').map(|(around, _)| around.to_owned());
+    Some((key, twice.span.start, around.unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -214,24 +243,35 @@ mod tests {
         let rows = [
             ("Sure! {}", "Expecting value at char 0"),
             ("  \n Sure!", "Expecting value at char 0"),
-            ("```json\n{\"é\": }\n```", "Expecting value at char 6"),
-            ("{\"a\":1} {\"b\":2}", "Extra data at char 8"),
-            ("{\"a\":1", "Expecting ',' delimiter at char 6"),
-            ("{\"a\" 1}", "Expecting ':' delimiter at char 5"),
-            ("{\"a\":1,}", "Expecting property name enclosed in double quotes at char 7"),
-            ("{'a':1}", "Expecting property name enclosed in double quotes at char 1"),
-            ("[1,", "Expecting value at char 3"),
-            ("[1 2]", "Expecting ',' delimiter at char 3"),
-            ("[\"éé\", \"ab", "Unterminated string starting at char 7"),
-            ("\"a\nb\"", "Invalid control character at char 2"),
-            ("\"\\x\"", "Invalid \\escape at char 1"),
-            ("\"\\u12zz\"", "Invalid \\uXXXX escape at char 2"),
-            ("01", "Extra data at char 1"),
-            ("1.", "Extra data at char 1"),
+            ("```json\n{\"é\": }\n```", "Expecting value at char 6 (line 2, column 7, in /é)"),
+            ("{\"a\":1} {\"b\":2}", "Extra data at char 8 (line 1, column 9)"),
+            ("{\"a\":1", "Expecting ',' delimiter at char 6 (line 1, column 7)"),
+            ("{\"a\" 1}", "Expecting ':' delimiter at char 5 (line 1, column 6, in /a)"),
+            (
+                "{\"a\":1,}",
+                "Expecting property name enclosed in double quotes at char 7 (line 1, column 8)",
+            ),
+            (
+                "{'a':1}",
+                "Expecting property name enclosed in double quotes at char 1 (line 1, column 2)",
+            ),
+            ("[1,", "Expecting value at char 3 (line 1, column 4, in /1)"),
+            ("[1 2]", "Expecting ',' delimiter at char 3 (line 1, column 4)"),
+            ("[\"éé\", \"ab", "Unterminated string starting at char 7 (line 1, column 8, in /1)"),
+            ("\"a\nb\"", "Invalid control character at char 2 (line 1, column 3)"),
+            ("\"\\x\"", "Invalid \\escape at char 1 (line 1, column 2)"),
+            ("\"\\u12zz\"", "Invalid \\uXXXX escape at char 2 (line 1, column 3)"),
+            ("01", "Extra data at char 1 (line 1, column 2)"),
+            ("1.", "Extra data at char 1 (line 1, column 2)"),
             ("-", "Expecting value at char 0"),
-            ("[tru]", "Expecting value at char 1"),
+            ("[tru]", "Expecting value at char 1 (line 1, column 2, in /0)"),
             ("NaN", "Expecting value at char 0"),
-            ("{\"a\":{\"b\":1,\"b\":2}}", "duplicate key 'b'"),
+            (
+                " \n{\"items\": [{}, {},\n  {\"a/b\": [1, {\"x\\\"\": -}]}]}",
+                "Expecting value at char 41 (line 3, column 23, in /items/2/a~1b/1/x\")",
+            ),
+            ("{\"a\": [1,\n2}", "Expecting ',' delimiter at char 11 (line 2, column 2, in /a)"),
+            ("{\"a\":{\"b\":1,\"b\":2}}", "duplicate key 'b' (line 1, column 7, in /a)"),
         ];
         for (text, expected) in rows {
             assert_eq!(error(text), expected, "{text}");
@@ -262,15 +302,23 @@ mod tests {
     fn nesting_is_bounded_and_the_bound_is_the_parsers() {
         let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
         assert!(read(&nested(127)).is_ok());
-        assert_eq!(error(&nested(128)), "Nested too deeply at char 127");
-        assert_eq!(error(&"[".repeat(100_000)), "Nested too deeply at char 127");
-        assert_eq!(error(&"{\"a\":".repeat(100_000)), "Nested too deeply at char 635");
+        let bound = |text: &str, place: &str| {
+            let error = error(text);
+            assert!(error.starts_with(&format!("Nested too deeply at {place}, in /")), "{error}");
+            assert!(error.len() < 220, "{error}");
+        };
+        bound(&nested(128), "char 127 (line 1, column 128");
+        bound(&"[".repeat(100_000), "char 127 (line 1, column 128");
+        bound(&"{\"a\":".repeat(100_000), "char 635 (line 1, column 636");
     }
 
     #[test]
     fn a_long_bad_text_is_diagnosed_in_one_pass() {
         let text = format!("[{}", "\"é\",".repeat(400_000));
-        assert_eq!(error(&text), "Expecting value at char 1600001");
+        assert_eq!(
+            error(&text),
+            "Expecting value at char 1600001 (line 1, column 1600002, in /400000)"
+        );
         error(&"```".repeat(500_000));
         error(&"\\".repeat(1_000_000));
     }

@@ -122,7 +122,10 @@ fn tool_arguments_that_are_not_json_are_told_with_the_tools_name() {
         let choice = Choice { parts, finish, finish_word: None };
         let unfit = judged(&choice, &checks(Shape::Text)).unwrap_err();
         assert_eq!((unfit.fault, unfit.layer), (Fault::NotJson, Layer::Syntax));
-        assert_eq!(unfit.errors, ["arguments of tool 'look_up': Expecting value at char 6"]);
+        assert_eq!(
+            unfit.errors,
+            ["arguments of tool 'look_up': Expecting value at char 6 (line 1, column 7, in /q)"]
+        );
     }
 }
 
