@@ -96,7 +96,9 @@ pub(crate) fn engine(settings: &Settings) -> anyhow::Result<Engine> {
         config::CallLog::Memory => CallLog::memory(MEMORY_ROWS),
         config::CallLog::Off => CallLog::off(),
     };
-    Ok(Engine::new(settings.policy.clone(), log)?)
+    let engine = Engine::new(settings.policy.clone(), log)?;
+    engine.resume_spend(&settings.allowances())?;
+    Ok(engine)
 }
 
 /// The call log's file of `settings`, if it is one.

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use backstay_decide::Money;
 use backstay_decide::aimd::{Bounds, Full};
 use backstay_decide::extra::{self, Kind, headroom};
 use backstay_decide::pacing::{Cost, Dimension, LONGEST_PAUSE, Pacer, Per, Rate, Share, Unit};
@@ -103,10 +104,16 @@ fn the_sum_on_the_page_is_what_the_code_prints() {
         }
     };
     assert!(page.contains(&wait.to_string()), "{wait}");
+    let money = |units| Money::of(units).unwrap();
     let over = spend::Overspent {
-        total: spend::Total { at_least: 9500_u64, estimated: 0, unknown: 0, held: 0 },
-        estimate: 510,
-        limit: 10_000,
+        total: spend::Total {
+            at_least: money(9.5),
+            estimated: Money::ZERO,
+            unknown: 0,
+            held: Money::ZERO,
+        },
+        estimate: money(0.51),
+        limit: money(10.0),
     };
     assert!(page.contains(&over.to_string()), "{over}");
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use backstay::attempt::stream::Live;
 use backstay::call::{Answer, Body as Said};
 use backstay::fault::CallError;
-use backstay::record::Receipt;
+use backstay::record::{Known, Receipt};
 use backstay_wire::Dialect;
 use backstay_wire::dialect::ErrorOut;
 use backstay_wire::frame::sse;
@@ -100,6 +100,7 @@ impl Body for Held {
                         return Poll::Ready(Some(frame));
                     }
                     receipt.outcome = live.outcome();
+                    receipt.cost = live.cost();
                     this.state = State::Last(comment(receipt).into());
                 }
                 State::Last(bytes) => {
@@ -133,6 +134,13 @@ fn comment(receipt: &Receipt) -> Vec<u8> {
     if !receipt.edits.is_empty() {
         text.push_str(" edits=");
         text.push_str(&receipt.edits_told().replace(", ", ","));
+    }
+    if let Some(cost) = receipt.cost {
+        text.push_str(match cost.known {
+            Known::Exactly => " cost=",
+            Known::AtLeast => " cost-at-least=",
+        });
+        text.push_str(&cost.money.to_string());
     }
     sse::comment(&mut out, &text);
     out

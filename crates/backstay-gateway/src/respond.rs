@@ -23,7 +23,7 @@ pub fn answer(answer: Answer) -> Response<Sent> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     // Ours, the provider's id, and the library's own two: no growth on the way.
-    headers.reserve(12);
+    headers.reserve(13);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     if kind != "application/json" {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -139,6 +139,7 @@ const TARGET: HeaderName = HeaderName::from_static("x-backstay-target");
 const EDITS: HeaderName = HeaderName::from_static("x-backstay-edits");
 const NOTES: HeaderName = HeaderName::from_static("x-backstay-notes");
 const ATTEMPTS: HeaderName = HeaderName::from_static("x-backstay-attempts");
+const COST: HeaderName = HeaderName::from_static("x-backstay-cost");
 const TIER: HeaderName = HeaderName::from_static("x-backstay-tier");
 
 /// Puts the receipt into headers.
@@ -157,6 +158,9 @@ pub fn stamp(headers: &mut HeaderMap, receipt: &Receipt) {
     }
     if !receipt.edits.is_empty() {
         put(EDITS, &receipt.edits_told());
+    }
+    if let Some(cost) = receipt.cost {
+        put(COST, &cost.to_string());
     }
     if !receipt.notes.is_empty() {
         put(NOTES, &plain(&receipt.notes.join("; ")));

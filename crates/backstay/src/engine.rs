@@ -10,7 +10,7 @@ use backstay_wire::scan::scan;
 
 use crate::admit::Seats;
 use crate::admit::line::Line;
-use crate::admit::spend::Purses;
+use crate::admit::spend::{Allowance, Purses};
 use crate::attempt::adapter::LoweringCache;
 use crate::attempt::transport::Transport;
 use crate::call::Judge;
@@ -210,6 +210,27 @@ impl Engine {
 
     pub(crate) fn purses(&self) -> &Purses {
         &self.shared.purses
+    }
+
+    /// Takes over from the call log what each of `keys` spent today, so that a restart gives no day
+    /// back. Call it once, before the first call; it reads the log, and blocks.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn resume_spend(
+        &self,
+        keys: &HashMap<String, Allowance>,
+    ) -> Result<(), crate::record::store::StoreFault> {
+        let day = Day::of(self.clock().wall());
+        if !keys.values().any(Allowance::is_limited) {
+            return Ok(());
+        }
+        for before in self.call_log().spent_on(day)? {
+            if let Some(allowed) = keys.get(&before.key).filter(|allowed| allowed.is_limited()) {
+                self.shared.purses.resume(before, *allowed, day);
+            }
+        }
+        Ok(())
     }
 
     /// How every target stands that was called since the start, in no order.

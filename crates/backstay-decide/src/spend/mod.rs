@@ -149,6 +149,25 @@ impl<A: Amount> Purse<A> {
         }
     }
 
+    /// `spent` before the start, on `day`; of it, `estimated` by `unknown` calls that are not known
+    /// in full.
+    pub const fn resumed(day: Day, spent: A, estimated: A, unknown: u32) -> Self {
+        Self { spent, estimated, unknown, ..Self::new(day) }
+    }
+
+    /// Says whether `estimate` is left of a `limit` a day, and reserves nothing.
+    ///
+    /// # Errors
+    /// As [`Purse::reserve`].
+    pub fn check(&mut self, estimate: A, limit: Option<A>, day: Day) -> Result<(), Overspent<A>> {
+        self.turn(day);
+        let total = self.total();
+        match limit.filter(|limit| total.at_least.plus(total.held).plus(estimate) > *limit) {
+            Some(limit) => Err(Overspent { total, estimate, limit }),
+            None => Ok(()),
+        }
+    }
+
     /// Reserves `estimate` of a `limit` a day. Without a limit it is counted all the same. A limit of
     /// nothing allows calls that cost nothing.
     ///
@@ -160,13 +179,7 @@ impl<A: Amount> Purse<A> {
         limit: Option<A>,
         day: Day,
     ) -> Result<Hold<A>, Overspent<A>> {
-        self.turn(day);
-        let total = self.total();
-        if let Some(limit) =
-            limit.filter(|limit| total.at_least.plus(total.held).plus(estimate) > *limit)
-        {
-            return Err(Overspent { total, estimate, limit });
-        }
+        self.check(estimate, limit, day)?;
         self.held = self.held.plus(estimate);
         Ok(Hold { estimate, day: self.day })
     }
@@ -231,7 +244,7 @@ impl<A: Amount> Purse<A> {
 pub struct Total<A> {
     /// What was spent. Exact if `unknown` is 0.
     pub at_least: A,
-    /// Of it, what was booked by estimate.
+    /// Of it, what was booked by estimate; before the start, all of what such calls took.
     pub estimated: A,
     /// Calls whose price nobody knows.
     pub unknown: u32,

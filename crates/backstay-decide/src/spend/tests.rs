@@ -52,6 +52,19 @@ fn calls_side_by_side_cannot_pass_the_limit_together() {
 }
 
 #[test]
+fn a_day_goes_on_where_it_was_and_only_for_its_rest() {
+    let mut purse = Purse::resumed(MONDAY, money(9.0), money(2.0), 1);
+    assert!(purse.check(money(1.0), Some(ten()), MONDAY).is_ok());
+    let refused = purse.check(money(1.1), Some(ten()), MONDAY).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "at least 9 spent (2 by estimate for 1 calls) + up to 1.1 for this call is over the 10 a day"
+    );
+    assert_eq!(purse.standing(MONDAY).held, Money::ZERO, "a look reserves nothing");
+    assert!(purse.check(ten(), Some(ten()), TUESDAY).is_ok());
+}
+
+#[test]
 fn a_call_that_timed_out_is_booked_at_its_estimate_and_the_sum_says_so() {
     let mut purse = Purse::new(MONDAY);
     let hold = purse.reserve(money(3.0), Some(ten()), MONDAY).unwrap();

@@ -187,6 +187,10 @@ pub(super) struct ModelTable {
     /// `input_price`. Default: not known.
     #[schemars(range(min = 0, max = 1_000_000), extend("x-type" = "number"))]
     pub(super) output_price: Option<f64>,
+    /// What a million tokens of input cost that the provider read from its cache; 0 to 1000000. With
+    /// `input_price` and `output_price`. Default: as other input.
+    #[schemars(range(min = 0, max = 1_000_000), extend("x-type" = "number"))]
+    pub(super) cached_input_price: Option<f64>,
     /// How far it can be held to a schema: `"json_schema"` (decoding is constrained),
     /// `"json_object"` (some JSON) or `"none"`.
     pub(super) structured: StructuredWord,
@@ -221,6 +225,7 @@ impl Default for ModelTable {
             retires: None,
             input_price: None,
             output_price: None,
+            cached_input_price: None,
             structured: StructuredWord::JsonSchema,
             schema_subset: None,
             streams: true,

@@ -22,7 +22,7 @@ mod tree;
 mod wording;
 mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -60,6 +60,13 @@ pub struct Settings {
     pub schema_files: BTreeMap<String, PathBuf>,
     /// What is doubtful but can be used, in the order of the file.
     pub warnings: Vec<Problem>,
+}
+
+impl Settings {
+    /// What each key may spend in a day, by its name.
+    pub fn allowances(&self) -> HashMap<String, Allowance> {
+        self.keys.iter().map(|key| (key.name.clone(), key.allowance)).collect()
+    }
 }
 
 /// The gateway's own socket, limits and log.

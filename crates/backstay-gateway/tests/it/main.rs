@@ -14,6 +14,7 @@ mod breaker;
 mod calls;
 mod choices;
 mod client;
+mod cost;
 mod doors;
 mod edits;
 mod failures;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use backstay::clock::Clock;
@@ -49,11 +49,17 @@ pub(crate) struct Setup {
     server: String,
     tables: String,
     scripts: Vec<(String, Vec<String>)>,
+    log: Option<PathBuf>,
 }
 
 impl Setup {
     pub(crate) fn new() -> Self {
-        Self { server: "drain = \"2s\"\n".into(), tables: String::new(), scripts: Vec::new() }
+        Self {
+            server: "drain = \"2s\"\n".into(),
+            tables: String::new(),
+            scripts: Vec::new(),
+            log: None,
+        }
     }
 
     /// Adds a line to `[server]`.
@@ -65,6 +71,12 @@ impl Setup {
     /// Adds tables as they are.
     pub(crate) fn tables(mut self, text: &str) -> Self {
         let _ = writeln!(self.tables, "{text}");
+        self
+    }
+
+    /// Keeps the call log in this file.
+    pub(crate) fn log(mut self, file: &Path) -> Self {
+        self.log = Some(file.to_owned());
         self
     }
 
@@ -115,8 +127,12 @@ impl Setup {
             mock.script(model, &steps);
         }
         let settings = read(&self.text(&mock));
-        let engine = Engine::new(settings.policy.clone(), CallLog::memory(10_000));
-        let engine = engine.expect("the policy compiles");
+        let log = match &self.log {
+            Some(file) => CallLog::sqlite(file).expect("a file"),
+            None => CallLog::memory(10_000),
+        };
+        let engine = Engine::new(settings.policy.clone(), log).expect("the policy compiles");
+        engine.resume_spend(&settings.allowances()).expect("the log is read");
         let callers = Callers::new(&settings.keys).with_admin(settings.admin_key.as_ref());
         let gateway = Gateway::new(engine, callers, settings.server.clone());
         let running = gateway.start().await.expect("a gateway");

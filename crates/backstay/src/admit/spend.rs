@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use backstay_decide::Money;
-use backstay_decide::spend::{Amount, Day, Hold, Purse, Took};
+use backstay_decide::spend::{Amount, Day, Hold, Overspent, Purse, Took};
 use parking_lot::Mutex;
 
 /// What a key may spend in a UTC day.
@@ -32,6 +32,18 @@ pub(crate) struct Cost {
     /// Nothing where the target has no price.
     pub(crate) money: Money,
     pub(crate) tokens: u64,
+}
+
+/// What a key spent on a day before the start, as the call log has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Before {
+    pub(crate) key: String,
+    /// In all.
+    pub(crate) spent: Cost,
+    /// Of it, by calls of which not all is known.
+    pub(crate) estimated: Cost,
+    /// How many of these there are, in money and in tokens.
+    pub(crate) unknown: [u32; 2],
 }
 
 /// What one attempt may take. Settle it once, by [`Purses::settle`].
@@ -72,15 +84,27 @@ impl Purses {
         }
         let Some(account) = accounts.get_mut(key) else { return Err("no account".into()) };
         account.allowed = allowed;
-        let money = account.money.reserve(most.money, allowed.money, day);
-        let money = money.map_err(|over| over.to_string())?;
-        match account.tokens.reserve(most.tokens, allowed.tokens, day) {
-            Ok(tokens) => Ok(Reserved { money, tokens }),
-            Err(over) => {
-                account.money.settle(money, Took::Nothing, None, day);
-                Err(format!("in tokens, {over}"))
-            }
-        }
+        account.check(most, day)?;
+        let money = account.money.reserve(most.money, allowed.money, day).map_err(in_money)?;
+        let tokens = account.tokens.reserve(most.tokens, allowed.tokens, day).map_err(in_tokens)?;
+        Ok(Reserved { money, tokens })
+    }
+
+    /// Says whether `most` is left to `key`, and reserves nothing. Call it after
+    /// [`Purses::reserve`]: a key without an account may spend all.
+    ///
+    /// # Errors
+    /// As [`Purses::reserve`].
+    pub(crate) fn check(&self, key: &str, most: Cost, day: Day) -> Result<(), String> {
+        self.0.lock().get_mut(key).map_or(Ok(()), |account| account.check(most, day))
+    }
+
+    /// Opens the account of a key that spent something before the start.
+    pub(crate) fn resume(&self, before: Before, allowed: Allowance, day: Day) {
+        let Before { key, spent, estimated, unknown: [in_money, in_tokens] } = before;
+        let money = Purse::resumed(day, spent.money, estimated.money, in_money);
+        let tokens = Purse::resumed(day, spent.tokens, estimated.tokens, in_tokens);
+        self.0.lock().insert(key, Account { money, tokens, allowed });
     }
 
     /// Books what an attempt of `key` took; the alerts that makes due, in words.
@@ -114,6 +138,22 @@ impl Purses {
         };
         accounts.iter_mut().map(|(key, account)| (key.clone(), share(account))).collect()
     }
+}
+
+impl Account {
+    /// Both or neither: what one limit refuses is not reserved of the other.
+    fn check(&mut self, most: Cost, day: Day) -> Result<(), String> {
+        self.money.check(most.money, self.allowed.money, day).map_err(in_money)?;
+        self.tokens.check(most.tokens, self.allowed.tokens, day).map_err(in_tokens)
+    }
+}
+
+fn in_money(over: Overspent<Money>) -> String {
+    over.to_string()
+}
+
+fn in_tokens(over: Overspent<u64>) -> String {
+    format!("in tokens, {over}")
 }
 
 fn share_of<A: Amount>(spent: A, limit: Option<A>) -> f64 {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use backstay_decide::Money;
 use backstay_decide::recover::reask::{Bound, Budget, Cost};
+use backstay_decide::spend::Tokens;
 use backstay_wire::Usage;
 use backstay_wire::chat::{Choice, Turn};
 
@@ -84,8 +85,9 @@ impl Call {
         let (input, output) = (said.input.unwrap_or(input), said.output.unwrap_or(output));
         let spent = input.saturating_add(output);
         self.reasks.tokens = self.reasks.tokens.saturating_add(spent);
+        let tokens = Tokens { input, cached: said.cached.unwrap_or(0), output };
         let prices = self.stop().and_then(|stop| stop.target.prices);
-        let cost = prices.map_or(Money::ZERO, |prices| prices.cost(input, output));
+        let cost = prices.map_or(Money::ZERO, |prices| prices.cost(tokens));
         self.reasks.cost = self.reasks.cost.plus(cost);
     }
 
@@ -130,7 +132,7 @@ impl Call {
                 (None, _) => Cost::Unbound,
                 (Some(_), None) => Cost::NoPrice,
                 (Some(allowed), Some(prices)) => {
-                    let next = prices.cost(input, output);
+                    let next = prices.most(input, output);
                     Cost::Bound(Bound { spent: reasks.cost, next, allowed })
                 }
             },

@@ -79,6 +79,9 @@ impl Call {
                     self.plan = Plan::Over;
                     return;
                 }
+                // It is given up, and what it told so far is no sum.
+                self.at_least = true;
+                self.pay(Took::Unknown);
                 let report = self.report(Some(failure.fault));
                 let brought = Brought::Content(first_token);
                 self.settle(

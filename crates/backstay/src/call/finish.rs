@@ -18,7 +18,7 @@ use crate::attempt::stream::Live;
 use crate::contract::Wants;
 use crate::fault::{CallError, Cause};
 use crate::record::trail::milliseconds;
-use crate::record::{Outcome, Receipt, Row, Step};
+use crate::record::{Known, Outcome, Receipt, Row, Step};
 use crate::route::{self, Halt};
 
 /// Most notes told to a caller; the call log has all.
@@ -177,6 +177,7 @@ impl Call {
             attempts: self.attempts,
             fingerprint: self.contract.fingerprint.label(),
             edits: tally(&self.edits),
+            cost: self.cost(),
             notes: self.losses.iter().chain(&self.notes).take(MAX_NOTES).cloned().collect(),
         }
     }
@@ -244,6 +245,9 @@ impl Call {
             input_tokens: self.usage.input.unwrap_or_default(),
             output_tokens: self.usage.output.unwrap_or_default(),
             at_least: self.at_least,
+            cost: receipt.cost.map(|cost| cost.money.to_string()).unwrap_or_default(),
+            cost_at_least: receipt.cost.is_some_and(|cost| cost.known == Known::AtLeast),
+            booked_tokens: self.bill.tokens(),
             trail: std::mem::take(&mut self.trail),
         };
         self.engine.call_log().put(row);

@@ -33,7 +33,6 @@ use bytes::Bytes;
 use http::HeaderMap;
 
 use crate::admit::Seat;
-use crate::admit::spend::Reserved;
 use crate::attempt::stream::Live;
 use crate::attempt::{self, Failure, Whole};
 use crate::contract::{self, Ask, Contract};
@@ -45,6 +44,7 @@ use crate::route::{self, Held, Step, Stop};
 use crate::validate::{self, Asked, Checks, Edit};
 use again::Reasks;
 use amended::{Amended, Best};
+use pay::Bill;
 pub(crate) use pay::Purse;
 use seat::Queued;
 pub(crate) use typed::Reader;
@@ -132,8 +132,8 @@ pub(crate) struct Call {
     pub contract: Contract,
     /// Its seat. `None`: it has none yet, or will get none.
     seat: Option<Seat>,
-    /// What the attempt under way reserved of its key's purse. `None`: nothing bounds that.
-    reserved: Option<Reserved>,
+    /// What its attempts take, and what the one under way may take.
+    bill: Bill,
     /// Whether it waits for one.
     queued: Queued,
     /// The targets it may ask.
@@ -238,7 +238,7 @@ impl Call {
             engine,
             contract,
             seat: None,
-            reserved: None,
+            bill: Bill::default(),
             queued: Queued::default(),
             current: None,
             timers: None,

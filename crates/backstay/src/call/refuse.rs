@@ -39,6 +39,7 @@ impl Door {
             attempts: 0,
             fingerprint: String::new(),
             edits: Vec::new(),
+            cost: None,
             notes: Vec::new(),
         })
     }

@@ -14,6 +14,7 @@ use backstay_wire::amend::Objection;
 
 use super::Call;
 use super::facts::REFUSED;
+use super::pay::Bill;
 use crate::attempt::adapter::Form;
 use crate::attempt::{Got, Seen};
 use crate::contract::{CapOwner, Contract};
@@ -124,6 +125,8 @@ impl Call {
         self.trail.notes.retain(|note| !matches!(note.step, Step::Sent { .. }));
         self.attempts = 0;
         self.pay(Took::Nothing);
+        // What went out instead has a price of its own.
+        self.bill = Bill::default();
         self.tell(Step::Decided { next: "elsewhere".into(), why });
     }
 
@@ -140,6 +143,14 @@ impl Call {
         stop.passed_over = true;
         let target = stop.target.id.clone();
         self.tell(Step::Skipped { target, why });
+    }
+
+    /// A target is left for good without being asked.
+    pub(crate) fn leaves(&mut self, index: usize, why: String) {
+        self.rests(index, why);
+        if let Some(stop) = self.stops.get_mut(index) {
+            stop.left = true;
+        }
     }
 
     pub(crate) fn waits(&mut self, why: String, wait: Duration) {

@@ -3,6 +3,7 @@
 use backstay_decide::Verdict;
 use backstay_decide::breaker::Turn;
 use backstay_decide::fault::Fault;
+use backstay_decide::spend::Took;
 use backstay_wire::{Dialect, Finish, Reply, Usage};
 
 use super::Call;
@@ -107,6 +108,7 @@ impl Call {
     pub(crate) fn stream_failed(&mut self, failure: &Failure, usage: Usage) {
         self.count_usage(usage);
         self.at_least = true;
+        self.pay(Took::Unknown);
         self.close(Outcome::Failed, failure.fault.code(), &failure.note);
     }
 

@@ -14,6 +14,7 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
 use backstay_decide::Moment;
+use backstay_decide::spend::Took;
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 
@@ -304,6 +305,7 @@ impl Call {
             Some(End::Fail(error)) => error.code(),
             Some(End::Reply(..) | End::Stream(..) | End::LastResort) | None => "",
         };
+        self.pay(Took::Unknown);
         self.close(Outcome::Watched, code, "");
     }
 }

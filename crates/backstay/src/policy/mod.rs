@@ -20,7 +20,7 @@ pub use mending::{
     Report, Syntax,
 };
 pub use provider::{
-    CapField, CredentialSource, Money, Pinning, Price, Prices, Provider, Structured, Target,
+    CapField, CredentialSource, Money, Pinning, Price, Prices, Provider, Structured, Target, Tariff,
 };
 pub use queue::{Queueing, SEATS};
 pub use route::{

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use backstay_decide::breaker::Rules;
 pub use backstay_decide::money::{Money, Price, Prices};
+pub use backstay_decide::spend::Tariff;
 use backstay_wire::Dialect;
 use backstay_wire::lower::Subset;
 use http::{HeaderName, HeaderValue, Uri};
@@ -116,7 +117,7 @@ pub struct Target {
     /// The most tokens the model can write. `None`: not known.
     pub max_output_tokens: Option<u64>,
     /// What its tokens cost. `None`: not known.
-    pub prices: Option<Prices>,
+    pub prices: Option<Tariff>,
     /// How far the provider can be asked to hold a schema.
     pub structured: Structured,
     /// What it takes of JSON Schema. `None`: as its provider.

@@ -7,10 +7,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use backstay_decide::spend::Day;
 use serde::{Deserialize, Serialize};
 
 use super::store::memory::Memory;
 use super::trail::{Trail, Word};
+use crate::admit::spend::Before;
 
 /// What is kept of one call. No prompt, no reply, no key.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -67,6 +69,16 @@ pub struct Row {
     pub output_tokens: u64,
     /// Whether some attempt's tokens are not known, so that the sums say "at least".
     pub at_least: bool,
+    /// What its attempts cost, in the currency of the prices; empty: no target with prices was asked.
+    #[serde(default)]
+    pub cost: String,
+    /// Whether some attempt's cost is not known, so that `cost` says "at least".
+    #[serde(default)]
+    pub cost_at_least: bool,
+    /// Tokens booked on its key's day: input and output, and what was reserved where these are not
+    /// known. Without a limit or prices nothing is reserved.
+    #[serde(default)]
+    pub booked_tokens: u64,
     /// The steps.
     pub trail: Trail,
 }
@@ -147,6 +159,19 @@ impl CallLog {
             Place::Memory(memory) => Ok(memory.find(id)),
             #[cfg(feature = "sqlite")]
             Place::Sqlite(writer) => writer.find(id),
+        }
+    }
+
+    /// What each key spent on `day`, by rows of calls that came in it. Nothing where no file is kept.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    #[cfg_attr(not(feature = "sqlite"), expect(unused_variables, reason = "no file is kept"))]
+    pub(crate) fn spent_on(&self, day: Day) -> Result<Vec<Before>, super::store::StoreFault> {
+        match &self.place {
+            Place::Off | Place::Memory(_) => Ok(Vec::new()),
+            #[cfg(feature = "sqlite")]
+            Place::Sqlite(writer) => writer.spent_on(day),
         }
     }
 

@@ -15,5 +15,5 @@ pub use alerts::Alert;
 pub(crate) use alerts::Alerts;
 pub use call_log::{CallLog, Row};
 pub use metrics::{Metrics, TargetMeter};
-pub use receipt::{Outcome, Receipt};
+pub use receipt::{Known, Outcome, Receipt, Spent};
 pub use trail::{Note, Step, Trail, Word};

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use backstay_decide::Money;
+
 /// What happened to one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
@@ -19,8 +21,39 @@ pub struct Receipt {
     pub fingerprint: String,
     /// What was changed in the answer: how many edits of each kind. Empty: it is as it came.
     pub edits: Vec<(&'static str, u32)>,
+    /// What its attempts cost. `None`: none went to a target with prices, or a stream is under way.
+    pub cost: Option<Spent>,
     /// What was lost between dialects, in few words; empty: nothing.
     pub notes: Vec<String>,
+}
+
+/// What a call cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spent {
+    /// In the currency of the models' prices.
+    pub money: Money,
+    /// How sure that is.
+    pub known: Known,
+}
+
+/// How sure a sum is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// Every attempt told what it used.
+    Exactly,
+    /// Some attempt did not, and is in the sum with what it may have used at most; or one went to a
+    /// target without prices.
+    AtLeast,
+}
+
+impl fmt::Display for Spent {
+    /// `0.00123`, or `at least 0.00123`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.known {
+            Known::Exactly => self.money.fmt(f),
+            Known::AtLeast => write!(f, "at least {}", self.money),
+        }
+    }
 }
 
 /// The most bytes of the edits as one text.

@@ -243,10 +243,7 @@ fn arm(call: &mut Call, index: usize, now: Moment, admission: Admission) -> Step
     let Some(timers) = cut(call, stop, now) else { return late(call, now) };
     if let Err(refusal) = comes_back(call, index, now) {
         // It had its turn here, and the target has no second one for it.
-        call.rests(index, format!("{}: {refusal}", refusal.name()));
-        if let Some(stop) = call.stops.get_mut(index) {
-            stop.left = true;
-        }
+        call.leaves(index, format!("{}: {refusal}", refusal.name()));
         return Step::Rest(now);
     }
     let Some(stop) = call.stops.get(index) else { return late(call, now) };
@@ -332,7 +329,7 @@ fn shoot(call: &mut Call, index: usize, held: Held, (timers, now): (Timers, Mome
     };
     if call.reserve(index) == Purse::Refuses {
         held.unsent(now);
-        return Step::End(Halt::Planned);
+        return Step::Rest(now);
     }
     if let Some(stay) = call.stops.get_mut(index).and_then(|stop| stop.stay.as_mut()) {
         stay.sends();

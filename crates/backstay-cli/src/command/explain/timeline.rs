@@ -27,6 +27,12 @@ pub(crate) fn timeline(row: &Row) -> String {
     );
     let least = if row.at_least { "at least " } else { "" };
     let _ = writeln!(out, "  tokens: {least}{} in, {} out", row.input_tokens, row.output_tokens);
+    if !row.cost.is_empty() {
+        let least = if row.cost_at_least { "at least " } else { "" };
+        let key =
+            if row.caller.is_empty() { String::new() } else { format!(", key {}", row.caller) };
+        let _ = writeln!(out, "  cost: {least}{}{key}", row.cost);
+    }
     if !row.would.is_empty() {
         let _ = writeln!(out, "  watched only: it went through untouched; else: {}", row.would);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use backstay::policy::{Money, Policy};
+use backstay::policy::{Money, Policy, Tariff};
 use backstay::record::{Row, Step};
 use serde::Serialize;
 
@@ -140,10 +140,11 @@ impl Sums {
         self.first_token_ms = quantiles(&mut self.first_tokens);
         for (name, sums) in &mut self.targets {
             let prices = policy.targets.get(name).and_then(|target| target.prices.as_ref());
-            let cost = |prices: &backstay::policy::Prices| -> Money {
-                prices.cost(sums.input_tokens, sums.output_tokens)
+            let cost = |tariff: &Tariff| -> Money {
+                // The trail does not say what came from a cache.
+                tariff.prices.cost(sums.input_tokens, sums.output_tokens)
             };
-            sums.cost = prices.map(|prices| cost(prices).to_string());
+            sums.cost = prices.map(|tariff| cost(tariff).to_string());
         }
     }
 }

@@ -1,6 +1,8 @@
 //! `[models.NAME]`.
 
-use backstay::policy::{CredentialSource, Pinning, Price, Prices, Provider, Structured, Target};
+use backstay::policy::{
+    CredentialSource, Pinning, Price, Prices, Provider, Structured, Target, Tariff,
+};
 use jiff::civil::Date;
 
 use super::{Loading, Named, Section};
@@ -94,9 +96,13 @@ impl Loading<'_> {
     }
 
     /// What its tokens cost, where both prices are given.
-    fn prices(&mut self, name: &str, table: &ModelTable) -> Option<Prices> {
-        let keys = [("input_price", table.input_price), ("output_price", table.output_price)];
-        let mut found = [None; 2];
+    fn prices(&mut self, name: &str, table: &ModelTable) -> Option<Tariff> {
+        let keys = [
+            ("input_price", table.input_price),
+            ("output_price", table.output_price),
+            ("cached_input_price", table.cached_input_price),
+        ];
+        let mut found = [None; 3];
         for (slot, (key, units)) in found.iter_mut().zip(keys) {
             let path = ["models", name, key];
             let Some(units) = units else { continue };
@@ -106,13 +112,14 @@ impl Loading<'_> {
                 self.wrong(&path, "out-of-range", message, "what a million tokens cost");
             }
         }
-        match (keys, found) {
-            ([(_, Some(_)), (_, None)], _) => self.half_priced(name, "input_price", "output_price"),
-            ([(_, None), (_, Some(_))], _) => self.half_priced(name, "output_price", "input_price"),
-            (_, [Some(input), Some(output)]) => return Some(Prices { input, output }),
-            _ => {}
+        match keys.map(|(_, units)| units.is_some()) {
+            [true, false, _] => self.half_priced(name, "input_price", "output_price"),
+            [false, true, _] => self.half_priced(name, "output_price", "input_price"),
+            [false, false, true] => self.half_priced(name, "cached_input_price", "input_price"),
+            [true, true, _] | [false, false, false] => {}
         }
-        None
+        let [input, output, cached] = found;
+        Some(Tariff { prices: Prices { input: input?, output: output? }, cached })
     }
 
     fn half_priced(&mut self, name: &str, has: &str, lacks: &str) {

@@ -25,7 +25,7 @@ use crate::attempt::fold::is_silence;
 use crate::attempt::{Failure, classify};
 use crate::call::Call;
 use crate::contract::Wants;
-use crate::record::Outcome;
+use crate::record::{Outcome, Spent};
 use crate::route::{Brought, Ending, Held};
 
 /// Bytes gathered into one write when several events are ready at once.
@@ -124,6 +124,11 @@ impl Live {
     /// How the stream ended. Until it has: answered, as its head says.
     pub fn outcome(&self) -> Outcome {
         self.outcome
+    }
+
+    /// What the call cost. `None`: not known before the stream's end, or without prices.
+    pub fn cost(&self) -> Option<Spent> {
+        self.call.cost()
     }
 
     /// Reads what is there, up to one write's worth.

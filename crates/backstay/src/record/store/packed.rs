@@ -8,7 +8,7 @@ use super::brief;
 use crate::record::Row;
 
 /// What a row is in its table, in the order of the columns.
-pub(super) const COLUMNS: [&str; 26] = [
+pub(super) const COLUMNS: [&str; 29] = [
     "call_id",
     "at_ms",
     "route",
@@ -35,6 +35,9 @@ pub(super) const COLUMNS: [&str; 26] = [
     "trail",
     "edits",
     "would",
+    "cost",
+    "cost_at_least",
+    "booked_tokens",
 ];
 
 /// The value of one column.
@@ -85,6 +88,9 @@ impl Packed {
         packed.text(&brief::write(row));
         packed.text(&row.edits);
         packed.text(&row.would);
+        packed.text(&row.cost);
+        packed.whole(row.cost_at_least.into());
+        packed.whole(row.booked_tokens);
         packed
     }
 

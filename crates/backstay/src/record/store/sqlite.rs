@@ -10,11 +10,14 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use backstay_decide::Money;
+use backstay_decide::spend::Day;
 use parking_lot::{Condvar, Mutex};
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
 use super::packed::{COLUMNS, Field, Packed};
 use super::{StoreFault, brief};
+use crate::admit::spend::{Before, Cost};
 use crate::record::{Row, Trail, Word};
 
 /// Rows waiting for the writer.
@@ -54,13 +57,29 @@ CREATE TABLE IF NOT EXISTS calls (
   input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, at_least INTEGER NOT NULL,
   trail TEXT NOT NULL,
   edits TEXT NOT NULL DEFAULT '',
-  would TEXT NOT NULL DEFAULT ''
+  would TEXT NOT NULL DEFAULT '',
+  cost TEXT NOT NULL DEFAULT '', cost_at_least INTEGER NOT NULL DEFAULT 0,
+  booked_tokens INTEGER NOT NULL DEFAULT 0
 );
 ";
 
 /// Columns that files of older versions lack.
-const ADDED: [(&str, &str); 2] =
-    [("edits", "TEXT NOT NULL DEFAULT ''"), ("would", "TEXT NOT NULL DEFAULT ''")];
+const ADDED: [(&str, &str); 5] = [
+    ("edits", "TEXT NOT NULL DEFAULT ''"),
+    ("would", "TEXT NOT NULL DEFAULT ''"),
+    ("cost", "TEXT NOT NULL DEFAULT ''"),
+    ("cost_at_least", "INTEGER NOT NULL DEFAULT 0"),
+    ("booked_tokens", "INTEGER NOT NULL DEFAULT 0"),
+];
+
+/// What each key spent by calls with these ids. An older version booked no tokens: its sums count.
+const SPENT: &str = "
+SELECT caller, total(cost), total(iif(cost_at_least, cost, 0)), sum(cost_at_least),
+       total(booked), total(iif(at_least, booked, 0)), sum(at_least)
+FROM (SELECT *, max(booked_tokens, input_tokens + output_tokens) AS booked
+      FROM calls WHERE call_id >= ?1 AND call_id < ?2)
+GROUP BY caller
+";
 
 const FIND: &str = "SELECT * FROM calls WHERE call_id >= ?1 AND call_id < ?1 || 'z' \
     ORDER BY at_ms DESC LIMIT 1";
@@ -165,6 +184,40 @@ impl Writer {
         self.flush();
         find(&self.path, id)
     }
+}
+
+impl Writer {
+    /// What each key spent by calls that came on `day`. Ids of calls begin with their time.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn spent_on(&self, day: Day) -> Result<Vec<Before>, StoreFault> {
+        self.flush();
+        reading(&self.path, |connection| {
+            let mut spent = connection.prepare(SPENT)?;
+            spent.query_map([first_id(day.0), first_id(day.0 + 1)], before)?.collect()
+        })
+    }
+}
+
+/// How the ids of calls begin that come first on a day: a UUID of version 7 begins with its time.
+fn first_id(day: u64) -> String {
+    let hex = format!("{:012x}", day.saturating_mul(86_400_000));
+    let (high, low) = hex.split_at(8);
+    format!("{high}-{low}")
+}
+
+fn before(row: &rusqlite::Row<'_>) -> rusqlite::Result<Before> {
+    // Over a million, more than any limit: as much as can be.
+    let money = |at| row.get::<_, f64>(at).map(|sum| Money::of(sum.min(1e6)).unwrap_or_default());
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+    let tokens = |at| row.get::<_, f64>(at).map(|sum| sum as u64);
+    Ok(Before {
+        key: row.get(0)?,
+        spent: Cost { money: money(1)?, tokens: tokens(4)? },
+        estimated: Cost { money: money(2)?, tokens: tokens(5)? },
+        unknown: [row.get(3)?, row.get(6)?],
+    })
 }
 
 impl Drop for Writer {
@@ -383,6 +436,9 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
         // A file that no newer version has opened yet has no such columns.
         edits: row.get("edits").unwrap_or_default(),
         would: word("would").unwrap_or_default(),
+        cost: row.get("cost").unwrap_or_default(),
+        cost_at_least: row.get("cost_at_least").unwrap_or_default(),
+        booked_tokens: number("booked_tokens").unwrap_or_default(),
         trail: Trail::default(),
     };
     read.trail = brief::read(&read, &row.get::<_, String>("trail")?);
@@ -396,7 +452,7 @@ mod tests {
 
     use rusqlite::Connection;
 
-    use super::{Writer, newest};
+    use super::{Before, Cost, Day, Money, Writer, first_id, newest};
     use crate::record::Row;
 
     fn place(name: &str) -> std::path::PathBuf {
@@ -498,6 +554,54 @@ mod tests {
         let older = Connection::open(&path).unwrap();
         older.execute_batch("ALTER TABLE calls DROP COLUMN edits").unwrap();
         assert_eq!(newest(&path, 1).unwrap()[0].edits, "", "read before anything adds it");
+        let _ = std::fs::remove_file(&path);
+    }
+
+    #[test]
+    fn a_day_is_summed_by_key_from_midnight_to_midnight() {
+        let path = place("spent.sqlite");
+        let writer = Writer::open(&path).unwrap();
+        let of = |id: String, caller: &str, cost: &str| Row {
+            call_id: id,
+            caller: caller.into(),
+            cost: cost.into(),
+            input_tokens: 10,
+            ..row("")
+        };
+        let id = |day: u64, rest: &str| format!("{}-7{rest}", first_id(day));
+        for row in [
+            of(id(20_001, "a"), "app", "100"),
+            of(id(19_999, "b"), "app", "100"),
+            of(id(20_000, "c"), "app", "0.25"),
+            Row {
+                cost_at_least: true,
+                at_least: true,
+                booked_tokens: 300,
+                ..of(id(20_000, "d"), "app", "0.5")
+            },
+            of(id(20_000, "e"), "job", ""),
+        ] {
+            assert!(writer.put(&row));
+        }
+        let money = |units| Money::of(units).unwrap();
+        let app = Before {
+            key: "app".into(),
+            spent: Cost { money: money(0.75), tokens: 310 },
+            estimated: Cost { money: money(0.5), tokens: 300 },
+            unknown: [1, 1],
+        };
+        let spent = Cost { money: Money::ZERO, tokens: 10 };
+        let job = Before { key: "job".into(), spent, ..Before::default() };
+        assert_eq!(writer.spent_on(Day(20_000)).unwrap(), [app, job]);
+        drop(writer);
+        // What an older version wrote has no costs: its tokens count.
+        let older = Connection::open(&path).unwrap();
+        for column in ["cost", "cost_at_least", "booked_tokens"] {
+            older.execute_batch(&format!("ALTER TABLE calls DROP COLUMN {column}")).unwrap();
+        }
+        drop(older);
+        let spent = Writer::open(&path).unwrap().spent_on(Day(20_000)).unwrap();
+        assert_eq!(spent[0].spent, Cost { money: Money::ZERO, tokens: 20 });
         let _ = std::fs::remove_file(&path);
     }
 
