@@ -45,8 +45,10 @@ enum Before {
     Nothing,
     /// Another call has the only seat, for two seconds.
     AllSeatsTaken,
-    /// Another call has the only place at the target, for two seconds.
+    /// Another call has the only place at the target.
     AllPlacesTaken,
+    /// Another call has the only place at the target, and one more waits for it.
+    LineAtTarget,
     /// Five failures have opened the target's breaker.
     TargetRests,
     /// Two calls have used up the target's rate.
@@ -60,6 +62,26 @@ enum Drops {
     AtOnce,
     /// When it was woken for the next one.
     Woken,
+}
+
+impl Before {
+    /// What the target plays for the calls that came before, one each.
+    fn steps(self) -> &'static [&'static str] {
+        match self {
+            Self::Nothing => &[],
+            Self::AllSeatsTaken => &["slow-headers+wait=2s"],
+            // Whoever is next for a place looks every few milliseconds: each look is a poll.
+            Self::AllPlacesTaken => &["slow-headers+wait=300ms"],
+            Self::LineAtTarget => &["slow-headers+wait=300ms"; 2],
+            Self::TargetRests => &["status-500"; 5],
+            Self::RateUsedUp => &["healthy"; 2],
+        }
+    }
+
+    /// Whether those calls are still there when the call comes.
+    fn stays(self) -> bool {
+        matches!(self, Self::AllSeatsTaken | Self::AllPlacesTaken | Self::LineAtTarget)
+    }
 }
 
 struct Behaviour {
@@ -113,6 +135,7 @@ const BEHAVIOURS: &[Behaviour] = &[
     },
     Behaviour { name: "queue", before: Before::AllSeatsTaken, ..PLAIN },
     Behaviour { name: "full", before: Before::AllPlacesTaken, ..PLAIN },
+    Behaviour { name: "line", before: Before::LineAtTarget, ..PLAIN },
     Behaviour { name: "test", before: Before::TargetRests, ..PLAIN },
     Behaviour { name: "paced", before: Before::RateUsedUp, ..PLAIN },
 ];
@@ -143,24 +166,18 @@ struct World {
 impl World {
     async fn of(behaviour: &Behaviour) -> Self {
         let mock = Mock::start(Settings::default()).await.unwrap();
-        let first: &[&str] = match behaviour.before {
-            Before::Nothing => &[],
-            Before::AllSeatsTaken | Before::AllPlacesTaken => &["slow-headers+wait=2s"],
-            Before::TargetRests => &["status-500"; 5],
-            Before::RateUsedUp => &["healthy"; 2],
-        };
-        mock.script("one", &[first, behaviour.steps].concat());
+        mock.script("one", &[behaviour.before.steps(), behaviour.steps].concat());
         mock.script("two", behaviour.second);
         let engine = Engine::new(policy(&mock, behaviour), CallLog::memory(100)).unwrap();
         let mut world = Self { mock, engine, others: JoinSet::new() };
-        world.prepare(behaviour.before, first.len()).await;
+        world.prepare(behaviour.before).await;
         world
     }
 
-    async fn prepare(&mut self, before: Before, others: usize) {
-        for _ in 0..others {
+    async fn prepare(&mut self, before: Before) {
+        for _ in before.steps() {
             self.others.spawn(ended(self.engine.clone(), self.ask("other", &json!({}))));
-            if before == Before::AllSeatsTaken || before == Before::AllPlacesTaken {
+            if before.stays() {
                 settle(|| self.mock.log().len() == 1).await;
             } else {
                 self.others.join_next().await;
@@ -228,7 +245,11 @@ fn policy(mock: &Mock, behaviour: &Behaviour) -> Policy {
     let provider = |name, base| Provider::at(name, Dialect::OpenaiChat, base, None);
     let mut policy = Policy::of([provider("p", base.clone()), provider("q", base)]);
     let plan = Engine::new(policy.clone(), CallLog::off()).unwrap().plan();
-    let seats = if behaviour.before == Before::AllPlacesTaken { 2 } else { 1 };
+    let seats = match behaviour.before {
+        Before::AllPlacesTaken => 2,
+        Before::LineAtTarget => 3,
+        _ => 1,
+    };
     let limit = if behaviour.before == Before::RateUsedUp { 10 } else { 600 };
     policy.queue = Queueing { seats, ..Queueing::default() };
     let target = |id: &str| {
@@ -315,7 +336,6 @@ async fn polled<T>(call: impl Future<Output = T>, most: usize, drops: Drops) -> 
 async fn drop_after(behaviour: &Behaviour, most: usize, drops: Drops) -> bool {
     let at = format!("{}, dropped {drops:?} after poll {most}", behaviour.name);
     let mut world = World::of(behaviour).await;
-    let before = world.mock.log().len();
     let call = ended(world.engine.clone(), world.paid("r", &(behaviour.more)()));
     let told = Box::pin(polled(call, most, drops)).await;
 
@@ -331,7 +351,7 @@ async fn drop_after(behaviour: &Behaviour, most: usize, drops: Drops) -> bool {
     let row = row.unwrap_or_default();
     let outcome = if most > 0 { "abandoned" } else { "" };
     assert_eq!(row.outcome.as_ref(), outcome, "{at}: {row:?}");
-    let sent = u64::from(row.attempts) + before as u64;
+    let sent = u64::from(row.attempts) + behaviour.before.steps().len() as u64;
     assert!(world.booked() <= sent, "{at}: {} booked, {sent} sent", world.booked());
     assert!(row.attempts > 0 || world.spent() == 0, "{at}: {} spent", world.spent());
 
