@@ -11,6 +11,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 
 use crate::api::Watched;
+use crate::carry::CarriedBody;
 use crate::hold::Held;
 
 /// A response's body.
@@ -24,6 +25,8 @@ pub enum Sent {
     Held(Box<Held>),
     /// Handed through.
     Through(Box<Passing>),
+    /// One that is read to its end when its caller leaves.
+    Carried(Box<CarriedBody>),
     /// Handed through, and watched.
     Watched(Box<Watched>),
 }
@@ -48,6 +51,7 @@ impl Body for Sent {
             Self::Live(body) => Pin::new(body.as_mut()).poll_frame(cx).map_err(Into::into),
             Self::Held(body) => Pin::new(body.as_mut()).poll_frame(cx).map_err(Into::into),
             Self::Through(body) => Pin::new(body.as_mut()).poll_frame(cx),
+            Self::Carried(body) => Pin::new(body.as_mut()).poll_frame(cx),
             Self::Watched(body) => Pin::new(body.as_mut()).poll_frame(cx),
         }
     }
@@ -58,6 +62,7 @@ impl Body for Sent {
             Self::Live(body) => body.is_end_stream(),
             Self::Held(body) => body.is_end_stream(),
             Self::Through(body) => body.is_end_stream(),
+            Self::Carried(body) => body.is_end_stream(),
             Self::Watched(body) => body.is_end_stream(),
         }
     }
@@ -68,6 +73,7 @@ impl Body for Sent {
             Self::Live(body) => body.size_hint(),
             Self::Held(body) => body.size_hint(),
             Self::Through(body) => body.size_hint(),
+            Self::Carried(body) => body.size_hint(),
             Self::Watched(body) => body.size_hint(),
         }
     }

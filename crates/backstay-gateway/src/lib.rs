@@ -14,6 +14,7 @@ pub mod api;
 pub mod auth;
 pub mod body;
 mod canned;
+pub mod carry;
 pub mod config;
 mod door;
 pub mod hold;

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use backstay::attempt::notify::deliver;
+use backstay::contract::Contract;
 use backstay::engine::Engine;
 use backstay::fault::CallError;
 use backstay_decide::Local;
@@ -30,6 +31,7 @@ use crate::api;
 use crate::auth::Callers;
 use crate::body::Sent;
 use crate::canned::Worded;
+use crate::carry::{Carrier, Carriers};
 use crate::config::{Runtime, Server};
 use crate::patience::{Patience, REST};
 use crate::respond;
@@ -58,6 +60,7 @@ struct House {
     callers: Callers,
     server: Server,
     room: Room,
+    carriers: Arc<Carriers>,
     draining: AtomicBool,
 }
 
@@ -86,13 +89,24 @@ impl Gateway {
     pub fn new(engine: Engine, callers: Callers, server: Server) -> Self {
         // A body of the largest size has to fit.
         let room = Room::new(ROOM.max(server.max_body_bytes.saturating_add(1 << 10)), WAIT);
-        let house = House { callers, server, room, draining: AtomicBool::new(false) };
+        let house = House {
+            callers,
+            server,
+            room,
+            carriers: Carriers::new(),
+            draining: AtomicBool::new(false),
+        };
         Self { engine, house: Arc::new(house) }
     }
 
     /// The same gateway with connections to providers of its own.
     pub(crate) fn with_own_connections(&self) -> Self {
         Self { engine: self.engine.with_own_connections(), house: Arc::clone(&self.house) }
+    }
+
+    /// Who carries a call of `contract` on when its caller leaves. `None`: nobody.
+    pub(crate) fn carrier(&self, contract: &Contract) -> Option<Carrier> {
+        self.house.carriers.of(contract)
     }
 
     /// The engine.
@@ -174,8 +188,11 @@ impl Running {
         self.stop.cancel();
         self.tasks.close();
         let drain = self.gateway.house.server.drain;
-        let drained = tokio::time::timeout(drain, self.tasks.wait()).await.is_ok();
+        let carriers = &self.gateway.house.carriers;
+        let all = async { tokio::join!(self.tasks.wait(), carriers.drained()) };
+        let drained = tokio::time::timeout(drain, all).await.is_ok();
         self.cut.cancel();
+        carriers.cut();
         if !drained {
             let _ = tokio::time::timeout(Duration::from_secs(1), self.tasks.wait()).await;
         }
@@ -189,6 +206,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.stop.cancel();
         self.cut.cancel();
+        self.gateway.house.carriers.cut();
     }
 }
 

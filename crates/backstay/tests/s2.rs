@@ -101,6 +101,7 @@ fn policy(mock: &Mock, model: &str, change: impl FnOnce(&mut Route)) -> Policy {
         upstream: Upstream::Auto,
         stream: None,
         on_refusal: RefusalPolicy::LastResort,
+        on_disconnect: backstay::policy::OnDisconnect::Cancel,
         mending: Arc::default(),
         on_semantic: OnSemantic::Reask,
         last_resort: Some(LastResort::Text("route to the non-AI path".into())),

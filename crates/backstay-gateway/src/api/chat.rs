@@ -78,21 +78,36 @@ async fn answer(gateway: &Gateway, ask: Ask) -> Response<Sent> {
         Err(error) => return respond::failure(dialect, &error),
     };
     if contract.wants == Wants::Whole {
-        return match call::serve(&engine, contract).await {
+        let answered = match gateway.carrier(&contract) {
+            None => call::serve(&engine, contract).await,
+            Some(carrier) => {
+                let seeking = Box::pin(async move { call::serve(&engine, contract).await });
+                carrier.call(seeking).await
+            }
+        };
+        return match answered {
             Ok(answer) => respond::answer(answer),
             Err(error) => respond::failure(dialect, &error),
         };
     }
+    let carrier = gateway.carrier(&contract);
     let mut seeking: Seeking = Box::pin(async move { call::serve(&engine, contract).await });
+    if let Some(carrier) = &carrier {
+        seeking = Box::pin(carrier.call(seeking));
+    }
     // Dropping the sleep loses nothing; the search is only borrowed and goes on in the body.
     let found = tokio::select! {
         found = &mut seeking => Some(found),
         () = tokio::time::sleep(KEEP_ALIVE) => None,
     };
-    match found {
+    let response = match found {
         Some(Ok(answer)) => respond::answer(answer),
         Some(Err(error)) => respond::failure(dialect, &error),
         None => held(seeking, dialect),
+    };
+    match carrier {
+        Some(carrier) => response.map(|body| carrier.body(body)),
+        None => response,
     }
 }
 

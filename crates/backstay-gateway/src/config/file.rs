@@ -15,8 +15,9 @@ use super::limit_words::{PlacesTable, RatesTable, RetriesTable};
 use super::mend_words::{AlignTable, FieldTable, MendTable, ReportWord};
 use super::queue_words::QueueTable;
 use super::words::{
-    AuthWord, CapWord, Day, DialectWord, KeyText, Length, RefusalWord, RouteModeWord, RuntimeWord,
-    SemanticWord, StreamWord, StructuredWord, SubsetWord, TemplateText, Tier, UpstreamWord,
+    AuthWord, CapWord, Day, DialectWord, DisconnectWord, KeyText, Length, RefusalWord,
+    RouteModeWord, RuntimeWord, SemanticWord, StreamWord, StructuredWord, SubsetWord, TemplateText,
+    Tier, UpstreamWord,
 };
 
 /// The configuration of Backstay.
@@ -316,6 +317,12 @@ pub(super) struct RouteTable {
     pub(super) stream: Option<StreamWord>,
     /// What a refusal leads to: `"last_resort"` (that, else the provider's reason) or `"next_tier"`.
     pub(super) on_refusal: RefusalWord,
+    /// What becomes of a call whose caller leaves: `"cancel"` (the provider is cancelled at once) or
+    /// `"finish"` (what it was asked for is read to its end, at most 1 MiB more, and nobody gets it: for
+    /// a server that bears no cancel, or to have the usage booked).
+    pub(super) on_disconnect: DisconnectWord,
+    /// How long a call goes on without its caller, with `on_disconnect = "finish"`. `"1ms"` to `"24h"`.
+    pub(super) finish_within: Length,
     /// What an answer that breaks a rule leads to: `"reask"` (the target is asked again),
     /// `"reject"` (a typed error) or `"human"` (the last resort, where a person looks at it).
     pub(super) on_semantic: SemanticWord,
@@ -349,6 +356,8 @@ impl Default for RouteTable {
             upstream: UpstreamWord::Auto,
             stream: None,
             on_refusal: RefusalWord::LastResort,
+            on_disconnect: DisconnectWord::Cancel,
+            finish_within: Length::seconds(30),
             on_semantic: SemanticWord::Reask,
             last_resort: None,
         }

@@ -208,6 +208,16 @@ pub(super) enum RefusalWord {
     NextTier,
 }
 
+/// What becomes of a call whose caller leaves.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum DisconnectWord {
+    /// The provider is cancelled.
+    Cancel,
+    /// The reply is read to its end.
+    Finish,
+}
+
 /// What a broken rule leads to.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -26,7 +26,7 @@ use backstay_decide::recover::Veto;
 use backstay_wire::{Dialect, ProviderError, Reply};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full};
 use tokio::time::{Instant, timeout_at};
 
 use crate::contract::{Contract, Wants};
@@ -180,10 +180,20 @@ async fn one(
     }
     let dialect = seen.armed.request.dialect;
     if is_stream(&head.headers) {
-        let opened = Box::new(Opened::new(body, dialect, timers));
+        let opened = Opened::new(body, dialect, timers).counted_by(contract.presence.clone());
+        let opened = Box::new(opened);
         return streamed(contract, seen, opened).await;
     }
-    let body = read::whole(body, end, timers.total).await?;
+    let body = match &contract.presence {
+        None => read::whole(body, end, timers.total).await?,
+        Some(presence) => {
+            let counted = body.map_frame(|frame| {
+                presence.came(frame.data_ref().map_or(0, Bytes::len));
+                frame
+            });
+            read::whole(counted, end, timers.total).await?
+        }
+    };
     read::reply(&seen.armed, &head, body, engine.clock().wall())
         .map(|whole| Got::Whole(Box::new(whole)))
 }

@@ -5,12 +5,15 @@ use std::time::Duration;
 use backstay_decide::fault::Fault;
 use backstay_wire::dialect::ReadFault;
 use bytes::{Bytes, BytesMut};
+use http_body::Body;
 use http_body_util::{BodyExt, Limited};
 use tokio::time::{Instant, timeout_at};
 
 use super::transport::{Incoming, innermost};
 use super::{Failure, Head, Whole, classify};
 use crate::route::Armed;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The largest reply read, in bytes: far over any model's output, pictures included.
 pub(super) const MAX_REPLY: usize = 64 << 20;
@@ -32,7 +35,11 @@ pub(super) async fn bounded(mut body: Incoming, most: usize, end: Instant) -> By
 }
 
 /// The whole body.
-pub(super) async fn whole(body: Incoming, end: Instant, total: Duration) -> Result<Bytes, Failure> {
+pub(super) async fn whole<B>(body: B, end: Instant, total: Duration) -> Result<Bytes, Failure>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
     match timeout_at(end, Limited::new(body, MAX_REPLY).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(cause)) => {

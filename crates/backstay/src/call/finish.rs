@@ -158,9 +158,17 @@ impl Call {
         error.with_receipt(receipt)
     }
 
+    /// Ends a call that would ask again, for nobody.
+    pub(super) fn unheard(mut self) -> CallError {
+        let note = "the caller left; nothing more is asked";
+        self.close(Outcome::Abandoned, "", note);
+        CallError::local(Local::AttemptsExhausted, note)
+    }
+
     fn stream(self, opened: Box<crate::attempt::stream::Opened>, held: route::Held) -> Answer {
         let receipt = self.receipt(Outcome::Answered);
         let headers = self.provider_headers();
+        self.contract.set_asked(true);
         let live = Live::new(self, *opened, held);
         Answer { receipt, headers, edits: Vec::new(), body: Body::Live(Box::new(live)) }
     }
@@ -205,7 +213,8 @@ impl Call {
     }
 
     fn close_as(&mut self, receipt: &Receipt, code: &'static str, note: &str) {
-        let outcome = receipt.outcome;
+        let unheard = self.contract.is_unheard();
+        let outcome = if unheard { Outcome::Abandoned } else { receipt.outcome };
         if std::mem::replace(&mut self.closed, true) {
             return;
         }
@@ -215,7 +224,11 @@ impl Call {
         let contract = &self.contract;
         self.engine.metrics().ended(&contract.route.name, outcome, code, took);
         let told = (!code.is_empty()).then_some(code.into());
-        let note = if note.is_empty() { self.ending(receipt) } else { note.to_owned() };
+        let note = match note {
+            "" if unheard => "the caller left; the reply was read to its end".to_owned(),
+            "" => self.ending(receipt),
+            note => note.to_owned(),
+        };
         self.tell(Step::Ended { outcome: outcome.word().into(), code: told, note });
         let contract = &self.contract;
         let caller = contract.ask.caller.as_deref();

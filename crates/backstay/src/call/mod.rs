@@ -115,8 +115,13 @@ pub async fn serve(engine: &Engine, contract: Contract) -> Result<Answer, CallEr
     loop {
         match route::next(&mut call) {
             Step::Try(shot) => {
+                call.contract.set_asked(true);
                 let seen = attempt::race(engine, &call.contract, shot).await;
+                call.contract.set_asked(false);
                 call.note(seen);
+                if call.contract.is_unheard() && call.plan != Plan::Over {
+                    return Err(call.unheard());
+                }
             }
             Step::Rest(until) => engine.clock().sleep_until(until).await,
             Step::Line { index, until } => route::stand(&mut call, index, until).await,

@@ -9,6 +9,7 @@ mod budget;
 mod cap;
 mod fingerprint;
 pub mod lint;
+mod presence;
 mod priority;
 pub mod shape;
 mod tools;
@@ -28,7 +29,7 @@ use bytes::Bytes;
 use crate::call::Reader;
 use crate::engine::Engine;
 use crate::fault::CallError;
-use crate::policy::{Route, StreamMode};
+use crate::policy::{OnDisconnect, Route, StreamMode};
 use crate::recover::Template;
 use crate::validate::{Checks, Shape};
 
@@ -38,6 +39,7 @@ pub use budget::Added;
 pub(crate) use cap::fields as cap_fields;
 pub use cap::{Cap, CapOwner};
 pub use fingerprint::Fingerprint;
+pub use presence::{MAX_UNHEARD, Presence};
 use shape::Print;
 pub(crate) use shape::field as format_field;
 
@@ -82,6 +84,8 @@ pub struct Contract {
     pub ignored: Vec<&'static str>,
     /// Tries of this same request by layers above.
     pub prior_attempts: u32,
+    /// Whether the caller is still there. `None`: the route does not ask.
+    pub presence: Option<Arc<Presence>>,
     neutral: OnceLock<Result<Chat, Malformed>>,
     offered: OnceLock<tools::Offered>,
     print: OnceLock<Option<Print>>,
@@ -115,6 +119,18 @@ impl Contract {
     /// The shortest attempt worth starting.
     pub fn min_attempt(&self) -> Duration {
         min_attempt(self.deadline.total)
+    }
+
+    /// Whether its caller left, and it goes on.
+    pub(crate) fn is_unheard(&self) -> bool {
+        self.presence.as_ref().is_some_and(|presence| presence.has_left())
+    }
+
+    /// Notes whether a provider is at work for the call.
+    pub(crate) fn set_asked(&self, asked: bool) {
+        if let Some(presence) = &self.presence {
+            presence.set_asked(asked);
+        }
     }
 
     /// The request in the neutral form, built when first needed.
@@ -250,6 +266,10 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
         prior_attempts: asked.prior_attempts,
         ignored: asked.ignored.iter().map(|source| source.name()).collect(),
         model: model.into_owned(),
+        presence: match route.on_disconnect {
+            OnDisconnect::Cancel => None,
+            OnDisconnect::Finish { .. } => Some(Arc::default()),
+        },
         neutral: OnceLock::new(),
         offered: OnceLock::new(),
         print: OnceLock::new(),

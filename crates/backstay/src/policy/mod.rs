@@ -24,8 +24,8 @@ pub use provider::{
 };
 pub use queue::{Queueing, SEATS};
 pub use route::{
-    LastResort, OnSemantic, Pattern, ReaskPolicy, RefusalPolicy, Route, RouteMode, RuleText,
-    StreamMode, Timeouts, Upstream,
+    LastResort, OnDisconnect, OnSemantic, Pattern, ReaskPolicy, RefusalPolicy, Route, RouteMode,
+    RuleText, StreamMode, Timeouts, Upstream,
 };
 pub use secret::Secret;
 

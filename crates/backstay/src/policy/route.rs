@@ -47,6 +47,8 @@ pub struct Route {
     pub stream: Option<StreamMode>,
     /// What to do about a refusal.
     pub on_refusal: RefusalPolicy,
+    /// What becomes of a call whose caller leaves.
+    pub on_disconnect: OnDisconnect,
     /// What to do about a reply that breaks a rule.
     pub on_semantic: OnSemantic,
     /// What answers when no model can.
@@ -135,6 +137,21 @@ pub enum RefusalPolicy {
     LastResort,
     /// The next tier is asked.
     NextTier,
+}
+
+/// What becomes of a call whose caller leaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnDisconnect {
+    /// The provider is cancelled at once.
+    #[default]
+    Cancel,
+    /// What the provider was asked for is read to its end, for at most `within` and
+    /// [`crate::contract::MAX_UNHEARD`] bytes, and nothing more is asked. It is the gateway that does
+    /// so: a program that drops its call cancels it.
+    Finish {
+        /// From the caller's leaving on.
+        within: Duration,
+    },
 }
 
 /// What answers when no model can.

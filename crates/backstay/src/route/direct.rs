@@ -6,8 +6,8 @@ use std::time::Duration;
 use backstay_decide::breaker::Rules;
 
 use crate::policy::{
-    Limits, OnSemantic, Pattern, Pinning, Policy, ReaskPolicy, RefusalPolicy, Route, RouteMode,
-    Structured, Target, Timeouts, Upstream,
+    Limits, OnDisconnect, OnSemantic, Pattern, Pinning, Policy, ReaskPolicy, RefusalPolicy, Route,
+    RouteMode, Structured, Target, Timeouts, Upstream,
 };
 
 /// The official SDKs' own limit; a direct route must not be stricter than calling the provider.
@@ -45,6 +45,7 @@ pub(crate) fn direct(policy: &Policy, name: &str) -> Option<Route> {
         upstream: Upstream::Auto,
         stream: None,
         on_refusal: RefusalPolicy::LastResort,
+        on_disconnect: OnDisconnect::Cancel,
         mending: Arc::default(),
         on_semantic: OnSemantic::Reask,
         last_resort: None,

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backstay::policy::{
-    OnSemantic, Pattern, RefusalPolicy, Route, RouteMode, StreamMode, Target, Timeouts, Upstream,
+    OnDisconnect, OnSemantic, Pattern, RefusalPolicy, Route, RouteMode, StreamMode, Target,
+    Timeouts, Upstream,
 };
 
 use super::revision::revision;
@@ -12,7 +13,8 @@ use super::{Loading, Named, Section};
 use crate::config::file::{File, RouteTable};
 use crate::config::problem::Problem;
 use crate::config::words::{
-    Length, RefusalWord, RouteModeWord, SemanticWord, StreamWord, Tier, UpstreamWord,
+    DisconnectWord, Length, RefusalWord, RouteModeWord, SemanticWord, StreamWord, Tier,
+    UpstreamWord,
 };
 
 /// Models that think before they write take 60 to 120 s to the first content.
@@ -103,6 +105,7 @@ impl Loading<'_> {
                 RefusalWord::LastResort => RefusalPolicy::LastResort,
                 RefusalWord::NextTier => RefusalPolicy::NextTier,
             },
+            on_disconnect: self.on_disconnect(name, table),
             on_semantic: match table.on_semantic {
                 SemanticWord::Reask => OnSemantic::Reask,
                 SemanticWord::Reject => OnSemantic::Reject,
@@ -113,6 +116,22 @@ impl Loading<'_> {
         };
         route.revision = revision(&route);
         Some(route)
+    }
+
+    fn on_disconnect(&mut self, name: &str, table: &RouteTable) -> OnDisconnect {
+        let path = ["routes", name, "finish_within"];
+        self.timer(&path, table.finish_within.0);
+        match table.on_disconnect {
+            DisconnectWord::Finish => OnDisconnect::Finish { within: table.finish_within.0 },
+            DisconnectWord::Cancel => {
+                if self.tree.has(&path) {
+                    let message = "calls are cancelled when their callers leave".into();
+                    let help = "set `on_disconnect = \"finish\"`, or take this out";
+                    self.doubt(&path, "idle-finish", message, help);
+                }
+                OnDisconnect::Cancel
+            }
+        }
     }
 
     fn route_name(&mut self, name: &str) {

@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use backstay::record::Row;
 use backstay_mock::End;
 use backstay_wire::Dialect;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::played::Played;
 use super::{AREAS, OPENAI, cases};
@@ -19,6 +21,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "backstay-decide/src/extra/tests.rs",
         "six_in_ten_earned_is_six_retries_for_ten_calls",
     ),
+    ("B163", "backstay/src/route/stay.rs", "eight_threads_lose_no_update_of_a_budget"),
     ("B164", "backstay-decide/src/backoff.rs", "no_attempt_is_too_many_for_the_bound"),
     (
         "B186",
@@ -72,11 +75,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
 ];
 
 /// Cases without a test, and why.
-const OPEN: &[(&str, &str)] = &[
-    ("B163", "budgets are not shared by threads yet"),
-    ("B221", "a call cannot be carried on yet when its caller left"),
-    ("B225", "there is no shared store"),
-];
+const OPEN: &[(&str, &str)] = &[("B225", "there is no shared store")];
 
 #[test]
 fn every_reported_case_of_a_call_is_played_or_has_a_test_that_is_there() {
@@ -171,6 +170,99 @@ async fn a_stream_holds_its_place_to_its_end() {
     let ends: Vec<End> =
         world.settled_log("one").await.into_iter().map(|entry| entry.end).collect();
     assert_eq!(ends.first(), Some(&End::ClientGone));
+    world.stop().await;
+}
+
+/// How the last request for `model` ended, once it has; and how the call that made it is logged.
+async fn left_to_itself(world: &World, name: &str, body: &Value, mark: &str) -> (End, Row) {
+    let model = format!("{name}-1");
+    let mut line = Line::open(world.address()).await;
+    line.ask(start(OPENAI), &[], body.to_string().as_bytes()).await.expect("sent");
+    let end = Instant::now() + Duration::from_secs(3);
+    while world.log(&model).is_empty() {
+        assert!(Instant::now() < end, "{name}: no request came");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    if !mark.is_empty() {
+        line.read_until(mark).await;
+    }
+    drop(line);
+    let end = Instant::now() + Duration::from_secs(5);
+    loop {
+        let log = world.log(&model);
+        assert_eq!(log.len(), 1, "{name}: asked again for nobody");
+        let row = world.engine().call_log().find("").expect("a log");
+        let row = row.filter(|row| row.route == name);
+        match (log[0].end, row) {
+            (end, Some(row)) if end != End::Pending => return (end, row),
+            _ => assert!(Instant::now() < end, "{name}: it never ended"),
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+const FINISH: &str = "deadline = \"20s\"\non_disconnect = \"finish\"";
+
+/// Case B221: a cancel passed on takes down a backend that bears none, and the others' calls with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_route_may_read_to_the_end_what_its_caller_left() {
+    let world = Setup::new()
+        .alone("plain", "openai", &["slow-headers+wait=400ms"], FINISH)
+        .alone("live", "openai", &["healthy+n=20+gap=30ms"], FINISH)
+        .alone("crossed", "anthropic", &["healthy+n=20+gap=30ms"], FINISH)
+        .alone("gate", "openai", &["slow-first+wait=400ms"], FINISH)
+        .alone(
+            "folded",
+            "openai",
+            &["healthy+n=20+gap=30ms"],
+            &format!("{FINISH}\nupstream = \"stream\""),
+        )
+        .start()
+        .await;
+    for (name, streams, mark) in [
+        ("plain", false, ""),
+        ("live", true, "data:"),
+        ("crossed", true, "data:"),
+        ("gate", true, ""),
+        ("folded", false, ""),
+    ] {
+        let mut body = request(OPENAI, name, HELLO);
+        if streams {
+            body = streamed(body);
+        }
+        let (end, row) = left_to_itself(&world, name, &body, mark).await;
+        assert_eq!((end, row.outcome.as_ref()), (End::Complete, "abandoned"), "{name}: {row:?}");
+        assert!(row.output_tokens > 0 && !row.at_least, "{name}: {row:?}");
+        assert_eq!((row.attempts, row.finish.as_ref()), (1, "complete"), "{name}: {row:?}");
+    }
+    let metrics = world.get("/metrics").await.text();
+    assert!(metrics.contains("backstay_calls_in_flight 0"), "{metrics}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_without_its_caller_is_bounded_and_asks_nothing_more() {
+    let soon = format!("{FINISH}\nfinish_within = \"200ms\"");
+    let world = Setup::new()
+        .alone("slow", "openai", &["healthy+n=100+gap=40ms"], &soon)
+        .alone("large", "openai", &["healthy+size=4000000+n=800+gap=5ms"], FINISH)
+        .alone("failing", "openai", &["status-503+delay=300ms", "healthy"], FINISH)
+        .start()
+        .await;
+    for (name, streams, seen) in [
+        ("slow", true, End::ClientGone),
+        ("large", true, End::ClientGone),
+        ("failing", false, End::Complete),
+    ] {
+        let mut body = request(OPENAI, name, HELLO);
+        body["max_tokens"] = json!(4_000_000);
+        let mut mark = "";
+        if streams {
+            (body, mark) = (streamed(body), "data:");
+        }
+        let (end, row) = left_to_itself(&world, name, &body, mark).await;
+        assert_eq!((end, row.outcome.as_ref()), (seen, "abandoned"), "{name}: {row:?}");
+    }
     world.stop().await;
 }
 

@@ -13,6 +13,7 @@ mod recast;
 use std::collections::VecDeque;
 use std::future::{Future as _, poll_fn};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::Failure;
 use super::transport::{Incoming, innermost};
+use crate::contract::Presence;
 
 pub(super) use calls::{Told, Waiting};
 pub use live::Live;
@@ -63,6 +65,8 @@ impl Piece {
 #[derive(Debug)]
 pub struct Opened {
     body: Incoming,
+    /// Who counts its bytes, where somebody does.
+    presence: Option<Arc<Presence>>,
     dialect: Dialect,
     decoder: Decoder,
     reader: StreamReader,
@@ -83,6 +87,7 @@ impl Opened {
     pub fn new(body: Incoming, dialect: Dialect, timers: StreamTimers) -> Self {
         Self {
             body,
+            presence: None,
             dialect,
             decoder: Decoder::new(Limits::default()),
             reader: dialect.stream_reader(),
@@ -94,6 +99,11 @@ impl Opened {
             ended: false,
             held: VecDeque::new(),
         }
+    }
+
+    /// The same, with its bytes counted by `presence`.
+    pub(super) fn counted_by(self, presence: Option<Arc<Presence>>) -> Self {
+        Self { presence, ..self }
     }
 
     /// How long after sending the first content came. `None`: not yet.
@@ -160,6 +170,9 @@ impl Opened {
             match frame {
                 Some(Ok(frame)) => {
                     if let Ok(bytes) = frame.into_data() {
+                        if let Some(presence) = &self.presence {
+                            presence.came(bytes.len());
+                        }
                         self.decoder.push(bytes);
                     }
                 }
