@@ -43,4 +43,5 @@ pub mod policy;
 pub mod record;
 pub mod recover;
 pub mod route;
+mod sync;
 pub mod validate;

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use backstay_decide::Moment;
 use backstay_decide::queue::{Gone, Next};
-use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::admit;
@@ -15,6 +14,7 @@ use crate::admit::line::{Entry, Gate, Going, Line, Place, Refused, Shut};
 use crate::call::Call;
 use crate::clock::Clock;
 use crate::policy::Queueing;
+use crate::sync::Mutex;
 
 /// Lets one call at a time to the front.
 #[derive(Debug)]

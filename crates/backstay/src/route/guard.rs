@@ -258,4 +258,59 @@ mod tests {
             &all.of(&Arc::new(worded), "m", &clock)
         ));
     }
+    /// Takes, holds over a turn of the others, and gives back in one of three ways.
+    #[cfg(shuttle)]
+    fn in_turn(health: &Arc<TargetHealth>, now: Moment, way: usize, most: u32) {
+        let Some(held) = take(health, now) else { return };
+        assert!(health.snapshot("m", now).in_flight <= most);
+        shuttle::thread::yield_now();
+        let report = Report::of(Seen::default());
+        let ending =
+            Ending { report, brought: Brought::Nothing, usage: Usage::default(), leaves: None };
+        match way % 3 {
+            0 => drop(held.settle(ending, now)),
+            1 => held.unsent(now),
+            _ => drop(held),
+        }
+    }
+
+    /// Four threads at a target with two places; with `failures` before, at one that is being tested.
+    #[cfg(shuttle)]
+    fn shuttled(failures: u32, most: u32) {
+        let health = Health::default().of(&Arc::new(target(2)), "m", &Clock::start());
+        let fault = Fault::ServerError;
+        let report = Report::of(Seen { fault: Some(fault), ..Seen::default() });
+        let mut now = Moment::ORIGIN;
+        for _ in 0..failures {
+            let (brought, usage) = (Brought::Fault(fault), Usage::default());
+            let ending = Ending { report, brought, usage, leaves: None };
+            drop(take(&health, now).unwrap().settle(ending, now));
+        }
+        now = now.plus(Duration::from_mins(1));
+        let threads = [0, 1, 2, 3].map(|thread| {
+            let health = Arc::clone(&health);
+            shuttle::thread::spawn(move || {
+                for round in 0..2 {
+                    in_turn(&health, now, thread + round, most);
+                }
+            })
+        });
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(health.snapshot("m", now).in_flight, 0);
+        assert!(take(&health, now).is_some(), "a pass or a place was lost");
+    }
+
+    #[cfg(shuttle)]
+    #[test]
+    fn shuttled_threads_lose_no_place() {
+        crate::sync::tried(|| shuttled(0, 2));
+    }
+
+    #[cfg(shuttle)]
+    #[test]
+    fn shuttled_threads_lose_no_pass_of_a_target_being_tested() {
+        crate::sync::tried(|| shuttled(5, 2));
+    }
 }

@@ -14,7 +14,7 @@ use backstay_decide::timers::Start;
 use backstay_decide::{Moment, Verdict};
 use backstay_wire::amend::Objection;
 use http::Uri;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 
 use super::front::TargetLine;
 use super::guard::Held;
@@ -24,6 +24,7 @@ use super::stay::{Stay, StayParts};
 use crate::clock::Clock;
 use crate::policy::Target;
 use crate::record::{Metrics, TargetMeter};
+use crate::sync::Mutex;
 
 /// Most targets remembered. Only a caller's own model names (`model = "*"`, `provider/model`) can
 /// make new ones, so the number must be bounded.

@@ -94,9 +94,9 @@ mod tests {
     }
 
     /// Calls that each ask for a retry; two of three that get one make it. How many were made.
-    fn calls(health: &Arc<TargetHealth>, clock: Clock) -> u64 {
+    fn calls(health: &Arc<TargetHealth>, clock: Clock, count: u64) -> u64 {
         let mut made = 0;
-        for number in 0..CALLS {
+        for number in 0..count {
             let now = clock.now();
             let mut stay = health.arrive(Arrival::First, clock, now);
             if stay.ask(now).is_ok() && number % 3 > 0 {
@@ -117,7 +117,7 @@ mod tests {
         let mut there = [(), ()].map(|()| health.arrive(Arrival::First, clock, clock.now()));
         let made: u64 = std::thread::scope(|scope| {
             let threads: Vec<_> =
-                (0..THREADS).map(|_| scope.spawn(|| calls(&health, clock))).collect();
+                (0..THREADS).map(|_| scope.spawn(|| calls(&health, clock, CALLS))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
         assert!(made > 0);
@@ -133,5 +133,22 @@ mod tests {
         let mut alone = health.arrive(Arrival::First, clock, later);
         assert!(alone.ask(later).is_ok());
         assert_eq!(balance(), before + 100, "the retry of a lone call is free");
+    }
+    #[cfg(shuttle)]
+    #[test]
+    fn shuttled_threads_lose_no_update_of_a_budget() {
+        crate::sync::tried(|| {
+            let clock = Clock::start();
+            let health = health(&clock);
+            let _there = [(), ()].map(|()| health.arrive(Arrival::First, clock, clock.now()));
+            (0..18).for_each(|_| drop(health.arrive(Arrival::First, clock, clock.now())));
+            let threads = [(); 3].map(|()| {
+                let health = Arc::clone(&health);
+                shuttle::thread::spawn(move || calls(&health, clock, 3))
+            });
+            let made: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+            let balance = health.snapshot("p/m", clock.now()).retries.0;
+            assert_eq!(balance, 100 * (20 + 9) - 1000 * made, "{made} made");
+        });
     }
 }

@@ -29,9 +29,9 @@ use backstay_decide::queue::{
     Ask, Drain, Gone, Next, OtherClasses, Queue, Refusal, Rules, Running, Standing, Ticket,
 };
 use backstay_decide::time::Secs;
-use parking_lot::Mutex;
 
 use crate::clock::Clock;
+use crate::sync::Mutex;
 pub use going::Going;
 pub use place::Place;
 

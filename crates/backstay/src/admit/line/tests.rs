@@ -351,3 +351,46 @@ proptest! {
         runtime.block_on(play(seats, pause, count, &steps));
     }
 }
+
+/// Enters a line with one seat, and goes, gives up after a look, or gives up at once.
+#[cfg(shuttle)]
+fn in_turn(line: &Line<Paced>, class: usize, way: usize) {
+    match line.enter(&ask(class), line.shared.clock.now()).unwrap() {
+        Entry::Going(going) => {
+            shuttle::thread::yield_now();
+            drop(going);
+        }
+        Entry::Waits(mut place) => match way {
+            0 => {
+                let _ = poll(&mut place, &Arc::default());
+                shuttle::thread::yield_now();
+            }
+            1 => {}
+            // Nobody's timer rings here: who is not woken for its turn waits for ever.
+            _ => drop(shuttle::future::block_on(place).unwrap()),
+        },
+    }
+}
+
+#[cfg(shuttle)]
+#[test]
+fn shuttled_threads_lose_no_seat_and_no_turn() {
+    crate::sync::tried(|| {
+        let line = seats(1);
+        let threads = [0, 1, 2, 3].map(|way| {
+            let line = line.clone();
+            shuttle::thread::spawn(move || {
+                for round in 0..2 {
+                    in_turn(&line, (way + round) % 2, way);
+                }
+            })
+        });
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        let report = line.report();
+        assert_eq!((report.running, report.count[0]), (0, 0));
+        assert_eq!(line.gate().out.load(Ordering::Relaxed), 0);
+        assert!(line.shared.state.lock().slots.is_empty());
+    });
+}
