@@ -57,6 +57,17 @@ fn more_forced_tests_than_are_kept_count_of_go_through_and_count_for_nothing() {
 }
 
 #[test]
+fn a_forced_test_makes_way_at_the_moment_its_lease_ends() {
+    let mut bench = Bench::opened(at(0));
+    let mut force = |now| bench.breaker.force(&alone(now), &bench.limits).pass.unwrap();
+    let held: Vec<Pass> = (0..MAX_CANARIES).map(|_| force(at(30))).collect();
+    assert!(held.iter().all(Pass::is_probe));
+    let ends = at(30).plus(LEASE);
+    assert!(!force(Moment::at(ends.since(Moment::ORIGIN) - Duration::from_nanos(1))).is_probe());
+    assert!(force(ends).is_probe());
+}
+
+#[test]
 fn an_operator_may_take_a_target_out_or_hold_it_in() {
     let mut bench = Bench::opened(at(0));
     let ordinary = Bench::new(limits()).admit(ask(at(0))).unwrap();
@@ -107,4 +118,10 @@ fn metrics_only_says_what_it_would_do_and_lets_every_call_through() {
     assert_eq!(tests.iter().filter(|pass| pass.is_probe()).count(), 1);
     assert!(bench.breaker.force(&ask(at(30)), &bench.limits).pass.unwrap().is_probe());
     assert!(tests.into_iter().any(|test| bench.note(test, Verdict::Failure, at(31)).is_some()));
+}
+
+#[test]
+fn why_a_call_is_kept_away_is_told_in_words() {
+    assert_eq!(Denial::Keys.to_string(), "all its keys rest");
+    assert_eq!(Denial::Forced.to_string(), "an operator took it out");
 }

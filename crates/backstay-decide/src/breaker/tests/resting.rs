@@ -86,3 +86,14 @@ fn a_call_from_before_the_opening_changes_nothing_when_it_ends_late() {
     bench.breaker.release(slow);
     assert_eq!(bench.state(at(62)), State::HalfOpen { started: 2, finished: 2, in_flight: 0 });
 }
+
+#[test]
+fn a_delay_as_long_as_the_own_rest_adds_nothing_to_it() {
+    let mut bench = Bench::new(limits());
+    let passes: Vec<Pass> = (0..3).map(|_| bench.admit(ask(at(0))).unwrap()).collect();
+    bench.breaker.rest_until(at(35));
+    let mut opened =
+        passes.into_iter().filter_map(|pass| bench.note(pass, Verdict::Failure, at(5)));
+    let Some(Transition::Opened { until, rest, .. }) = opened.next() else { panic!("not opened") };
+    assert_eq!((until, rest.thrown, rest.asked), (at(35), secs(30), None));
+}
