@@ -94,3 +94,28 @@ fn the_view_has_the_rate_it_is_judged_by_only_where_there_are_calls_enough() {
     let later = bench.breaker.view(at(100), &bench.limits);
     assert_eq!((later.seen.calls, later.judged.map(|seen| seen.calls)), (0, Some(4)));
 }
+
+#[test]
+fn a_change_names_the_states_it_leads_from_and_to() {
+    let rest = Rest { since_first: secs(0), base: secs(30), thrown: secs(30), asked: None };
+    let reopened = |why| Transition::Reopened { until: at(9), why, rest };
+    let closed =
+        |probation| Transition::Closed { started: 5, finished: 5, probation, after: secs(9) };
+    let seen = Tally { calls: 1, failures: 0, span: secs(60) };
+    let rows = [
+        (
+            Transition::Opened { until: at(9), why: Why::Row { failures: 3 }, rest },
+            "closed",
+            "open",
+        ),
+        (reopened(Why::Canary { started: 1, passes: 5 }), "half_open", "open"),
+        (reopened(Why::Late), "probation", "open"),
+        (Transition::HalfOpened { after: secs(9), by: Ending::Time }, "open", "half_open"),
+        (closed(secs(0)), "half_open", "closed"),
+        (closed(MINUTE), "half_open", "probation"),
+        (Transition::Restored { seen }, "probation", "closed"),
+    ];
+    for (change, from, to) in rows {
+        assert_eq!(change.ends(), (from, to), "{change:?}");
+    }
+}
