@@ -96,26 +96,25 @@ fn the_view_has_the_rate_it_is_judged_by_only_where_there_are_calls_enough() {
 }
 
 #[test]
-fn a_change_names_the_states_it_leads_from_and_to() {
+fn a_change_names_the_states_it_leads_from_and_to_and_its_cause() {
     let rest = Rest { since_first: secs(0), base: secs(30), thrown: secs(30), asked: None };
     let reopened = |why| Transition::Reopened { until: at(9), why, rest };
+    let half_opened = |by| Transition::HalfOpened { after: secs(9), by };
     let closed =
         |probation| Transition::Closed { started: 5, finished: 5, probation, after: secs(9) };
     let seen = Tally { calls: 1, failures: 0, span: secs(60) };
-    let rows = [
-        (
-            Transition::Opened { until: at(9), why: Why::Row { failures: 3 }, rest },
-            "closed",
-            "open",
-        ),
-        (reopened(Why::Canary { started: 1, passes: 5 }), "half_open", "open"),
-        (reopened(Why::Late), "probation", "open"),
-        (Transition::HalfOpened { after: secs(9), by: Ending::Time }, "open", "half_open"),
-        (closed(secs(0)), "half_open", "closed"),
-        (closed(MINUTE), "half_open", "probation"),
-        (Transition::Restored { seen }, "probation", "closed"),
-    ];
-    for (change, from, to) in rows {
-        assert_eq!(change.ends(), (from, to), "{change:?}");
+    let opened = Transition::Opened { until: at(9), why: Why::Row { failures: 3 }, rest };
+    let failed = Why::Canary { started: 1, passes: 5 };
+    for (change, from, to, cause) in [
+        (opened, "closed", "open", "row"),
+        (reopened(failed), "half_open", "open", "test_failed"),
+        (reopened(Why::Late), "probation", "open", "test_ended_badly"),
+        (half_opened(Ending::Time), "open", "half_open", "time"),
+        (half_opened(Ending::ForcedCall), "open", "half_open", "forced_call"),
+        (closed(secs(0)), "half_open", "closed", "tests_passed"),
+        (closed(MINUTE), "half_open", "probation", "tests_passed"),
+        (Transition::Restored { seen }, "probation", "closed", "time"),
+    ] {
+        assert_eq!((change.ends(), change.cause()), ((from, to), cause), "{change:?}");
     }
 }
