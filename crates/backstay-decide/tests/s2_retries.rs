@@ -2,7 +2,9 @@
 //! clock: the printed lines have to be the seed's own.
 #![expect(clippy::expect_used, clippy::panic, reason = "a test may stop")]
 
-use std::path::Path;
+#[path = "../../../tests/shared.rs"]
+mod shared;
+
 use std::time::Duration;
 
 use backstay_decide::recover::reask::Budget;
@@ -12,6 +14,7 @@ use backstay_decide::recover::{
 };
 use backstay_decide::timers::{Room, Start, Timers};
 use backstay_decide::{Backoff, Fault, Scripted};
+use shared::shared;
 
 /// What the seed prints.
 const PRINTED: &str = "\
@@ -157,14 +160,8 @@ fn the_five_retry_scenarios_print_what_the_seed_prints() {
 
 #[test]
 fn the_lines_expected_here_stand_in_the_seed() {
-    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/seeds");
-    let Ok(entries) = std::fs::read_dir(&seeds) else {
-        let required = std::env::var("BACKSTAY_REQUIRE").is_ok_and(|what| what == "all");
-        assert!(!required, "no {}", seeds.display());
-        println!("skipped: no ../shared");
-        return;
-    };
-    let names = entries.map(|entry| entry.unwrap().path());
+    let Some(seeds) = shared("seeds") else { return };
+    let names = std::fs::read_dir(seeds).unwrap().map(|entry| entry.unwrap().path());
     let seed = names
         .filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("004")));
     let text: String = seed.map(|path| std::fs::read_to_string(path).unwrap()).collect();

@@ -5,11 +5,13 @@
 //! is explained in [`EXPLAINED`]. Values that are not known are printed.
 
 #![expect(
-    clippy::print_stdout,
     clippy::unwrap_used,
     clippy::panic,
     reason = "a test fails by panicking, in its own functions too"
 )]
+
+#[path = "../../../tests/shared.rs"]
+mod shared;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +20,7 @@ use backstay_wire::dialect::{Dialect, UsageEvent};
 use backstay_wire::frame::sse::{Decoder, Frame};
 use bytes::Bytes;
 use serde_json::Value;
+use shared::shared;
 
 /// (exchange, why the cross-check differs).
 const EXPLAINED: &[(&str, &str)] = &[
@@ -27,12 +30,7 @@ const EXPLAINED: &[(&str, &str)] = &[
 ];
 
 fn rows() -> Option<Vec<Value>> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/cassettes/anthropic.jsonl");
-    let Ok(text) = std::fs::read_to_string(path) else {
-        println!("skipped: no ../shared");
-        assert!(std::env::var("BACKSTAY_REQUIRE").as_deref() != Ok("all"), "no ../shared");
-        return None;
-    };
+    let text = std::fs::read_to_string(shared("cassettes/anthropic.jsonl")?).unwrap();
     let rows = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     Some(rows.filter(|row| row["api"] == "messages").collect())
 }

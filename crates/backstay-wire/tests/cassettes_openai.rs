@@ -11,8 +11,10 @@
     reason = "a test fails by panicking, in its own functions too"
 )]
 
+#[path = "../../../tests/shared.rs"]
+mod shared;
+
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use backstay_wire::chat::{Delta, Fold, FoldEnd, Part, Reply};
 use backstay_wire::dialect::ReadFault;
@@ -20,6 +22,7 @@ use backstay_wire::frame::sse::{Decoder, Frame, Limits};
 use backstay_wire::{Dialect, Finish};
 use bytes::Bytes;
 use serde_json::Value;
+use shared::shared;
 
 /// What came of one recorded response.
 enum Outcome {
@@ -38,12 +41,7 @@ struct Tally {
 }
 
 fn rows(name: &str) -> Option<Vec<Value>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cassettes").join(name);
-    let Ok(text) = std::fs::read_to_string(path) else {
-        assert!(std::env::var("BACKSTAY_REQUIRE").as_deref() != Ok("all"), "no ../shared");
-        println!("skipped: no ../shared");
-        return None;
-    };
+    let text = std::fs::read_to_string(shared(&format!("cassettes/{name}"))?).unwrap();
     let rows = text.lines().map(|line| serde_json::from_str(line).unwrap());
     Some(rows.filter(|row: &Value| row["api"] == "chat.completions").collect())
 }

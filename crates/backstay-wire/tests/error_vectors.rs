@@ -1,28 +1,20 @@
 //! The error vectors of the providers' contract table, and error bodies from public reports.
 
-#![expect(
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, in its own functions too"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
-use std::path::{Path, PathBuf};
+#[path = "../../../tests/shared.rs"]
+mod shared;
 
 use backstay_wire::Dialect;
 use serde_json::Value;
+use shared::shared;
 
-fn shared(file: &str) -> Option<Vec<u8>> {
-    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(file);
-    let found = std::fs::read(path).ok();
-    if found.is_none() {
-        assert!(std::env::var("BACKSTAY_REQUIRE").as_deref() != Ok("all"), "no ../shared/{file}");
-        println!("skipped: no ../shared");
-    }
-    found
+fn bytes(file: &str) -> Option<Vec<u8>> {
+    shared(file).map(|path| std::fs::read(path).unwrap())
 }
 
 fn vectors_agree(api: &str, dialect: Dialect, at_least: usize) {
-    let Some(text) = shared("reference/providers.json") else { return };
+    let Some(text) = bytes("reference/providers.json") else { return };
     let table: Value = serde_json::from_slice(&text).unwrap();
     let rows = table["error_test_vectors"].as_array().unwrap();
     let rows: Vec<_> = rows.iter().filter(|row| row["api"] == api).collect();
@@ -58,7 +50,7 @@ fn the_anthropic_vectors_agree() {
 /// Each row of the table of `api`, turned into a body that meets its conditions, has its class:
 /// no row is hidden by one above it that says otherwise.
 fn every_row_is_reached(api: &str, dialect: Dialect) {
-    let Some(text) = shared("reference/providers.json") else { return };
+    let Some(text) = bytes("reference/providers.json") else { return };
     let table: Value = serde_json::from_slice(&text).unwrap();
     let first = |value: &Value| match value {
         Value::Array(items) => items[0].as_str().unwrap_or_default().to_owned(),
@@ -100,7 +92,7 @@ fn every_row_of_the_anthropic_table_is_reached() {
 
 #[test]
 fn bodies_from_public_reports_have_the_class_their_reports_tell() {
-    let Some(text) = shared("cassettes/error_shapes.jsonl") else { return };
+    let Some(text) = bytes("cassettes/error_shapes.jsonl") else { return };
     let text = String::from_utf8(text).unwrap();
     // The streamed ones (02, 04, 13, 14) are events, not bodies; read in the stream tests.
     // 07 and 08 are Google's own form, which says no more here than its status.

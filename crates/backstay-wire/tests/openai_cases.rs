@@ -1,24 +1,16 @@
 //! Whole replies from public bug reports. The streams among them are in `sse_cases.rs`.
-#![expect(
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, in its own functions too"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
-use std::path::Path;
+#[path = "../../../tests/shared.rs"]
+mod shared;
 
 use backstay_wire::chat::Part;
 use backstay_wire::{Dialect, Finish};
 use serde_json::Value;
+use shared::shared;
 
 fn cases() -> Option<Vec<Value>> {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/bug_reports.jsonl");
-    let Ok(text) = std::fs::read_to_string(path) else {
-        assert!(std::env::var("BACKSTAY_REQUIRE").as_deref() != Ok("all"), "no ../shared");
-        println!("skipped: no ../shared");
-        return None;
-    };
+    let text = std::fs::read_to_string(shared("cases/bug_reports.jsonl")?).unwrap();
     Some(text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
 

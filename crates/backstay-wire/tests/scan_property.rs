@@ -3,13 +3,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
+#[path = "../../../tests/shared.rs"]
+mod shared;
+
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use backstay_wire::scan::{Edit, MAX_DEPTH, scan};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use shared::shared;
 
 /// What `serde_json` says: the object, if it is one.
 fn oracle(body: &[u8]) -> Option<Map<String, Value>> {
@@ -149,15 +152,9 @@ proptest! {
 
 #[test]
 fn the_json_test_suite_is_judged_alike() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../shared/suites/JSONTestSuite/test_parsing");
-    let Ok(files) = std::fs::read_dir(&folder) else {
-        assert!(std::env::var("BACKSTAY_REQUIRE").as_deref() != Ok("all"), "no ../shared");
-        println!("skipped: no ../shared");
-        return;
-    };
+    let Some(folder) = shared("suites/JSONTestSuite/test_parsing") else { return };
     let mut count = 0;
-    for file in files {
+    for file in std::fs::read_dir(folder).unwrap() {
         let body = std::fs::read(file.unwrap().path()).unwrap();
         assert_agrees(&body);
         assert_agrees(&[b"{\"k\":", &body[..], b"}"].concat());

@@ -1,14 +1,14 @@
 //! The event decoder against the standard's rules, any split of its input, and recorded streams.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test fails by panicking, in its own functions too"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
+
+#[path = "../../../tests/shared.rs"]
+mod shared;
 
 use backstay_wire::frame::sse::{Decoder, Event, Frame, Limits, SseFault, comment, write_event};
 use bytes::Bytes;
 use proptest::prelude::*;
+use shared::shared;
 
 /// All frames of a body that arrives in `pieces`.
 fn frames<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Frame> {
@@ -341,14 +341,8 @@ fn recorded_streams_give_the_same_frames_however_they_are_split() {
 
 /// (id, body) of every recorded stream of server-sent events.
 fn recorded_streams() -> Option<Vec<(String, String)>> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/cassettes");
-    let Ok(files) = std::fs::read_dir(folder) else {
-        println!("skipped: no ../shared");
-        assert!(std::env::var("BACKSTAY_REQUIRE").as_deref() != Ok("all"), "no ../shared");
-        return None;
-    };
     let mut bodies = Vec::new();
-    for file in files {
+    for file in std::fs::read_dir(shared("cassettes")?).unwrap() {
         let path = file.unwrap().path();
         if path.extension().is_none_or(|ending| ending != "jsonl") {
             continue;

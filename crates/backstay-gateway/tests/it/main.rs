@@ -3,7 +3,6 @@
 #![expect(
     clippy::expect_used,
     clippy::panic,
-    clippy::print_stdout,
     reason = "a test fails by panicking, and its steps stand outside of test functions too"
 )]
 
@@ -33,6 +32,8 @@ mod reask;
 mod reported;
 mod retries;
 mod shadow;
+#[path = "../../../../tests/shared.rs"]
+mod shared;
 mod spend;
 mod streams;
 mod structure;

@@ -1,19 +1,15 @@
 //! Where the official JSON Schema test suite is, and its files.
 
+#[path = "../../../../tests/shared.rs"]
+mod shared;
+
 use std::path::{Path, PathBuf};
 
-/// The suite's folder. `None`: it is not there, which is told, and fails where nothing may be left
-/// out.
+use shared::shared;
+
+/// The suite's folder. `None`: it is not there, which is told.
 pub(crate) fn suite() -> Option<PathBuf> {
-    let folder = "../../../shared/suites/JSON-Schema-Test-Suite";
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    let wanted = std::env::var("BACKSTAY_REQUIRE").is_ok_and(|value| value == "all");
-    assert!(!wanted, "no ../shared, and BACKSTAY_REQUIRE=all");
-    println!("skipped: no ../shared");
-    None
+    shared("suites/JSON-Schema-Test-Suite")
 }
 
 /// The JSON files of `folder`, in order.

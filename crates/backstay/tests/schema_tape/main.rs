@@ -1,11 +1,7 @@
 //! Schemas against values on the tape of `jsonmend`: the official suite, and the same verdict and
 //! words as for a `Value`.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "tests fail by panicking, and report"
-)]
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking, and report")]
 
 mod property;
 #[path = "../schema_files/mod.rs"]

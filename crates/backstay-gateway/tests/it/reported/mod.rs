@@ -7,13 +7,13 @@
 mod played;
 mod scenarios;
 
-use std::path::Path;
 use std::time::Duration;
 
 use backstay_wire::Dialect;
 use serde_json::{Map, Value, json};
 
 use crate::client::Seen;
+use crate::shared::shared;
 use crate::world::{HELLO, Setup, World, request};
 use played::{Heard, Played};
 
@@ -33,13 +33,7 @@ const AREAS: [&str; 5] = [
 const LONG_WAIT: u64 = 3_000;
 
 fn cases() -> Option<Vec<Value>> {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/bug_reports.jsonl");
-    let Ok(text) = std::fs::read_to_string(path) else {
-        assert!(std::env::var("BACKSTAY_REQUIRE").as_deref() != Ok("all"), "no ../shared");
-        println!("skipped: no ../shared");
-        return None;
-    };
+    let text = std::fs::read_to_string(shared("cases/bug_reports.jsonl")?).expect("cases");
     Some(text.lines().map(|line| serde_json::from_str(line).expect("a case")).collect())
 }
 
