@@ -316,7 +316,7 @@ impl Call {
 
     /// Breakers of the target at `index` changed: an operator wants to know at once.
     pub(crate) fn turned(&mut self, index: usize, changes: &[Turn]) {
-        let Some(stop) = self.stops.get(index) else { return };
+        let Some(stop) = self.stops.get(index).filter(|_| !changes.is_empty()) else { return };
         let now = self.engine.now();
         let mut steps = Vec::with_capacity(changes.len());
         for turn in changes {

@@ -28,8 +28,8 @@ pub struct Added {
 
 impl Contract {
     /// Checks that prompt and output cap fit `window` with a tenth to spare, with what is `added`
-    /// for the target. `learned` is what this target's past calls say of a body of this size, the
-    /// addition included; `None`: too little is known.
+    /// for the target. `learned` says what this target's past calls tell of a body of this size, the
+    /// addition included, and is asked only near the limit; `None`: too little is known.
     ///
     /// # Errors
     /// The sum that does not fit.
@@ -37,28 +37,32 @@ impl Contract {
         &self,
         window: u64,
         added: Added,
-        learned: Option<u64>,
+        learned: impl FnOnce() -> Option<u64>,
     ) -> Result<Fits, OverBudget> {
         let cap = self.cap.tokens.unwrap_or_default();
         let bound = tokens::upper_bound(self.ask.body.len() as u64 + added.bytes);
         if !budget::wants_better_count(bound.saturating_add(cap), window) {
             return budget::check(bound, cap, window, Margin::TENTH);
         }
-        let learned = learned.filter(|_| !self.may_hold_pictures());
-        let counted = || {
-            let chat = self.neutral().ok()?;
-            Some(count(chat).saturating_add(added.read.div_ceil(tokens::ROUGH)))
-        };
+        let learned = learned().filter(|_| !self.may_hold_pictures());
+        let counted = || Some(self.counted()?.saturating_add(added.read.div_ceil(tokens::ROUGH)));
         let prompt = learned.or_else(counted).unwrap_or(bound);
         budget::check(prompt.min(bound), cap, window, Margin::TENTH)
     }
 
     /// Whether the body may hold pictures or files, whose bytes say nothing of their tokens.
     pub(crate) fn may_hold_pictures(&self) -> bool {
-        let body = &self.ask.body;
-        [&b"\"image"[..], b"\"file", b"\"document", b"\"input_audio"]
-            .iter()
-            .any(|word| memchr::memmem::find(body, word).is_some())
+        *self.pictures.get_or_init(|| {
+            let body = &self.ask.body;
+            [&b"\"image"[..], b"\"file", b"\"document", b"\"input_audio"]
+                .iter()
+                .any(|word| memchr::memmem::find(body, word).is_some())
+        })
+    }
+
+    /// The estimated tokens of the request, counted when first needed. `None`: it cannot be read.
+    fn counted(&self) -> Option<u64> {
+        *self.counted.get_or_init(|| self.neutral().ok().map(count))
     }
 }
 
@@ -68,7 +72,7 @@ const MAY_BE_PICTURES: usize = 32 << 10;
 impl Prompt for Contract {
     fn input(&self, bytes: u64, learned: &Ratio) -> u64 {
         if self.ask.body.len() >= MAY_BE_PICTURES && self.may_hold_pictures() {
-            return self.neutral().map_or(bytes / 4, count).min(bytes);
+            return self.counted().unwrap_or(bytes / 4).min(bytes);
         }
         learned.estimate(bytes).unwrap_or(bytes / 4)
     }

@@ -89,6 +89,8 @@ pub struct Contract {
     neutral: OnceLock<Result<Chat, Malformed>>,
     offered: OnceLock<tools::Offered>,
     print: OnceLock<Option<Print>>,
+    pictures: OnceLock<bool>,
+    counted: OnceLock<Option<u64>>,
 }
 
 /// How the caller wants its answer.
@@ -273,6 +275,8 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
         neutral: OnceLock::new(),
         offered: OnceLock::new(),
         print: OnceLock::new(),
+        pictures: OnceLock::new(),
+        counted: OnceLock::new(),
         ask,
         head,
         route,

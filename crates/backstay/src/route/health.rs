@@ -312,15 +312,20 @@ impl TargetHealth {
     }
 
     /// A call comes to the target that holds nothing of it yet.
-    pub(super) fn arrive(self: &Arc<Self>, arrival: Arrival, clock: Clock, now: Moment) -> Stay {
+    pub(super) fn arrive(self: &Arc<Self>, arrival: Arrival, now: Moment) -> Stay {
         let visit = self.state.lock().arrive(arrival, now);
-        Stay::new(Arc::clone(self), clock, visit)
+        Stay::new(Arc::clone(self), visit)
     }
 
     /// What a call took, as guards; with its stay, if it came just now.
     fn guarded(self: &Arc<Self>, mut parts: Parts) -> (Held, Option<Stay>) {
-        let stay = parts.take_visit().map(|visit| Stay::new(Arc::clone(self), self.clock, visit));
+        let stay = parts.take_visit().map(|visit| Stay::new(Arc::clone(self), visit));
         (Held::new(Arc::clone(self), parts), stay)
+    }
+
+    /// Now, for who gives something back.
+    pub(super) fn now(&self) -> Moment {
+        self.clock.now()
     }
 
     /// A call asks for one more attempt.

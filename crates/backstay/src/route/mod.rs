@@ -143,7 +143,7 @@ fn able(
         return (Some(format!("{bytes} bytes are more than the {most} it takes")), None);
     }
     let Some(window) = target.context_tokens else { return (None, None) };
-    match contract.fits(window, added, health.learned(bytes + added.bytes)) {
+    match contract.fits(window, added, || health.learned(bytes + added.bytes)) {
         Ok(sum) => (None, Some([sum.prompt, sum.cap, sum.allowed])),
         Err(over) => (Some(format!("{over} (window {window} less a tenth)")), None),
     }

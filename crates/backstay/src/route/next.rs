@@ -69,9 +69,10 @@ pub(crate) fn next(call: &mut Call) -> Step {
         // Once a call, however often it looks while it waits.
         call.plan = Plan::Elsewhere;
     }
-    match choose(call, rule, now) {
-        Pick::Target(index) => arm(call, index, now, Admission::Ordinary),
-        Pick::Forced(index) => arm(call, index, now, Admission::Forced),
+    let seen = Looked { candidates: candidates(call, now), now };
+    match choose(call, rule, &seen) {
+        Pick::Target(index) => arm(call, index, &seen, Admission::Ordinary),
+        Pick::Forced(index) => arm(call, index, &seen, Admission::Forced),
         Pick::WaitUntil(until) => {
             let wait = until.since(now);
             let Some((index, name, sum)) = awaited(call, until, now) else {
@@ -92,7 +93,18 @@ pub(crate) fn at(call: &mut Call, index: usize) -> Step {
     if call.stops.get(index).is_none_or(|stop| stop.unable.is_some()) {
         return Step::Rest(now);
     }
-    arm(call, index, now, Admission::Ordinary)
+    let seen = Looked { candidates: candidates(call, now), now };
+    arm(call, index, &seen, Admission::Ordinary)
+}
+
+/// How the targets of a call stood at one moment, by their place on its list.
+struct Looked {
+    candidates: Vec<Candidate>,
+    now: Moment,
+}
+
+fn candidates(call: &Call, now: Moment) -> Vec<Candidate> {
+    call.stops.iter().map(|stop| candidate(call, stop, now)).collect()
 }
 
 #[derive(Clone, Copy)]
@@ -101,18 +113,16 @@ enum Admission {
     Forced,
 }
 
-fn choose(call: &Call, rule: Rule, now: Moment) -> Pick {
-    let candidates: Vec<Candidate> =
-        call.stops.iter().map(|stop| candidate(call, stop, now)).collect();
+fn choose(call: &Call, rule: Rule, seen: &Looked) -> Pick {
     let ask = tiers::Ask {
         after: call.current,
         rule,
-        now,
+        now: seen.now,
         deadline: call.contract.models_until(),
         min_attempt: call.contract.min_attempt(),
         last_resort: call.last_resort(),
     };
-    tiers::pick(&candidates, &ask, &mut ThreadDice)
+    tiers::pick(&seen.candidates, &ask, &mut ThreadDice)
 }
 
 /// Tells every target that a call came which would go there if it could: the shares of those that
@@ -148,6 +158,11 @@ fn wish<'a>(call: &'a Call, stop: &Stop, now: Moment, elsewhere: Elsewhere) -> W
 
 fn candidate(call: &Call, stop: &Stop, now: Moment) -> Candidate {
     let stand = stop.health.stand(&wish(call, stop, now, Elsewhere::Live));
+    candidate_of(stop, &stand, now)
+}
+
+/// What is known of a target that stands so.
+fn candidate_of(stop: &Stop, stand: &Stand, now: Moment) -> Candidate {
     let at_front = matches!(stop.line, Some(InLine::Front(..)));
     let soon = now.plus(BUSY_LOOK);
     let behind = !at_front && stop.health.line.count() > 0;
@@ -166,7 +181,7 @@ fn candidate(call: &Call, stop: &Stop, now: Moment) -> Candidate {
         tier: stop.tier,
         tries: stop.tries,
         resting_until: resting_until.max(busy),
-        able: stop.unable.is_none() && stop.turned_away.is_none() && !is_out && !too_large(&stand),
+        able: stop.unable.is_none() && stop.turned_away.is_none() && !is_out && !too_large(stand),
         in_flight: stand.in_flight,
         left_for_good: stop.left,
         held_back,
@@ -190,10 +205,13 @@ fn too_large(stand: &Stand) -> bool {
 fn awaited(call: &Call, until: Moment, now: Moment) -> Option<(usize, &'static str, String)> {
     let is_soon = until.since(now) <= BUSY_LOOK;
     let of = |(index, stop): (usize, &Stop)| {
-        if stop.left || candidate(call, stop, now).resting_until != Some(until) {
+        if stop.left {
             return None;
         }
         let stand = stop.health.stand(&wish(call, stop, now, Elsewhere::Live));
+        if candidate_of(stop, &stand, now).resting_until != Some(until) {
+            return None;
+        }
         let full = stand.full.filter(|_| is_soon);
         let full = full.map(|full| (index, full.name(), full.to_string()));
         let crowded = || {
@@ -236,18 +254,19 @@ pub(crate) fn live_elsewhere(call: &Call, now: Moment) -> u32 {
     u32::try_from(call.stops.iter().enumerate().filter(live).count()).unwrap_or(u32::MAX)
 }
 
-fn arm(call: &mut Call, index: usize, now: Moment, admission: Admission) -> Step {
+fn arm(call: &mut Call, index: usize, seen: &Looked, admission: Admission) -> Step {
+    let now = seen.now;
     let Some(stop) = call.stops.get(index) else {
         return Step::End(Halt::Failed(CallError::local(Local::Internal, "no such target")));
     };
-    let Some(timers) = cut(call, stop, now) else { return late(call, now) };
+    let Some(timers) = cut(call, stop, seen) else { return late(call, now) };
     if let Err(refusal) = comes_back(call, index, now) {
         // It had its turn here, and the target has no second one for it.
         call.leaves(index, format!("{}: {refusal}", refusal.name()));
         return Step::Rest(now);
     }
     let Some(stop) = call.stops.get(index) else { return late(call, now) };
-    let held_back = candidate(call, stop, now).held_back;
+    let held_back = seen.candidates.get(index).is_some_and(|candidate| candidate.held_back);
     let elsewhere = if held_back { Elsewhere::Nobody } else { Elsewhere::Live };
     let wish = wish(call, stop, now, elsewhere);
     let (taken, changes) = match admission {
@@ -275,23 +294,23 @@ fn arm(call: &mut Call, index: usize, now: Moment, admission: Admission) -> Step
 /// that stays there does.
 fn comes_back(call: &mut Call, index: usize, now: Moment) -> Result<(), extra::Refusal> {
     let is_turn = call.plan == Plan::Elsewhere;
-    let clock = *call.engine.clock();
     let Some(stop) = call.stops.get_mut(index).filter(|stop| is_turn && stop.tries > 0) else {
         return Ok(());
     };
     let repeats = call.contract.prior_attempts;
     let arrival = if repeats > 0 { Arrival::Repeated(repeats) } else { Arrival::Back };
     let health = &stop.health;
-    let stay = stop.stay.get_or_insert_with(|| health.arrive(arrival, clock, now));
+    let stay = stop.stay.get_or_insert_with(|| health.arrive(arrival, now));
     stay.ask(now)
 }
 
 /// Says once of each target before the one at `index` why the call does not go there.
 fn pass_over(call: &mut Call, index: usize, now: Moment) {
     for before in 0..index {
-        let Some(stop) = call.stops.get(before).filter(|stop| !stop.passed_over) else { continue };
+        let is_news = |stop: &&Stop| !stop.passed_over && stop.tries == 0;
+        let Some(stop) = call.stops.get(before).filter(is_news) else { continue };
         let stand = stop.health.stand(&wish(call, stop, now, Elsewhere::Live));
-        let Some(refused) = stand.refused.filter(|_| stop.tries == 0) else { continue };
+        let Some(refused) = stand.refused else { continue };
         let left = refused.denied.until.map(|until| until.since(now));
         let why = match (stand.paced, left) {
             (Some(wait), _) if refused.denied.why == Denial::Paced => {
@@ -351,7 +370,7 @@ fn unbuilt(call: &mut Call, index: usize, error: CallError, now: Moment) -> Step
 }
 
 /// The route's timers, cut to the deadline and to what untried tiers are kept.
-fn cut(call: &Call, stop: &Stop, now: Moment) -> Option<Timers> {
+fn cut(call: &Call, stop: &Stop, seen: &Looked) -> Option<Timers> {
     let wanted = call.contract.route.timeouts;
     let timers = Timers {
         connect: wanted.connect,
@@ -360,20 +379,20 @@ fn cut(call: &Call, stop: &Stop, now: Moment) -> Option<Timers> {
         total: wanted.total,
     };
     timers.cut(Room {
-        left: now.until(call.contract.models_until()),
+        left: seen.now.until(call.contract.models_until()),
         deadline: call.contract.deadline.total,
-        untried: untried_tiers(call, stop.tier, now),
+        untried: untried_tiers(call, stop.tier, seen),
         start: stop.health.start(),
         min_attempt: call.contract.min_attempt(),
     })
 }
 
 /// Live tiers this call has not tried, without `tier`, which is about to be.
-fn untried_tiers(call: &Call, tier: usize, now: Moment) -> u32 {
+fn untried_tiers(call: &Call, tier: usize, seen: &Looked) -> u32 {
     let tiers = call.contract.route.tiers.len();
     let live = |other: &usize| {
-        let mut stops = call.stops.iter().filter(|stop| stop.tier == *other);
-        *other != tier && stops.any(|stop| candidate(call, stop, now).is_untried_and_live(now))
+        let mut there = seen.candidates.iter().filter(|candidate| candidate.tier == *other);
+        *other != tier && there.any(|candidate| candidate.is_untried_and_live(seen.now))
     };
     u32::try_from((0..tiers).filter(live).count()).unwrap_or(u32::MAX)
 }
@@ -398,10 +417,10 @@ fn nothing(call: &mut Call, now: Moment) -> Step {
         return Step::End(Halt::Planned);
     }
     let resting = |stop: &Stop| {
-        let stand = stop.health.stand(&wish(call, stop, now, Elsewhere::Nobody));
         if let Some(why) = &stop.turned_away {
             return Some(format!("{}: {why}", stop.target.id));
         }
+        let stand = stop.health.stand(&wish(call, stop, now, Elsewhere::Nobody));
         if let Some(full) = stand.full {
             return Some(format!("{}: {full}", stop.target.id));
         }

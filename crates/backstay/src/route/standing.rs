@@ -299,26 +299,27 @@ impl Standing {
         wish: &Wish<'_>,
         way: fn(&mut Planes, &Ask, Option<u64>, &Rules) -> Admitted,
     ) -> (Option<Parts>, Vec<Turn>) {
-        let is_full = self.places.check(wish.bytes, &self.target.limits.places).is_err();
-        if is_full || self.headroom(wish).is_err() {
+        if self.headroom(wish).is_err() {
             return (None, Vec::new());
         }
+        let Ok(place) = self.places.take(wish.bytes, &self.target.limits.places) else {
+            return (None, Vec::new());
+        };
         self.look_at_rates(wish);
         let limits = &self.target.limits;
         let rules = in_force(self.order.as_ref(), &self.target.breaker, wish.ask.now);
         let Admitted { passes, changes } = way(&mut self.planes, &wish.ask, wish.schema, &rules);
-        let Ok(passes) = passes else { return (None, changes) };
-        if let Ok(place) = self.places.take(wish.bytes, &limits.places) {
-            let by = (limits.counting, &self.ratio);
-            let paced = self.paces.book(passes.key, &wish.asked(), by);
-            let (whose, bytes) = (wish.whose, wish.bytes);
-            self.fallbacks += u32::from(whose == Whose::Fallback);
-            let arrives = |arrival| self.budget.arrive(arrival, &limits.retries, wish.ask.now);
-            let visit = wish.arrival.map(arrives);
-            return (Some(Parts { passes, place, paced, whose, visit, bytes }), changes);
-        }
-        self.planes.release(passes);
-        (None, changes)
+        let Ok(passes) = passes else {
+            self.places.give(place);
+            return (None, changes);
+        };
+        let by = (limits.counting, &self.ratio);
+        let paced = self.paces.book(passes.key, &wish.asked(), by);
+        let (whose, bytes) = (wish.whose, wish.bytes);
+        self.fallbacks += u32::from(whose == Whose::Fallback);
+        let arrives = |arrival| self.budget.arrive(arrival, &limits.retries, wish.ask.now);
+        let visit = wish.arrival.map(arrives);
+        (Some(Parts { passes, place, paced, whose, visit, bytes }), changes)
     }
 
     /// What is held brought something, and goes on.

@@ -6,13 +6,11 @@ use backstay_decide::Moment;
 use backstay_decide::extra::{Grant, Kind, Made, Refusal, Visit};
 
 use super::health::TargetHealth;
-use crate::clock::Clock;
 
 /// A call's stay at a target. Dropping it says that the call left.
 #[derive(Debug)]
 pub(crate) struct Stay {
     health: Arc<TargetHealth>,
-    clock: Clock,
     parts: Option<StayParts>,
 }
 
@@ -25,8 +23,8 @@ pub(super) struct StayParts {
 }
 
 impl Stay {
-    pub(super) fn new(health: Arc<TargetHealth>, clock: Clock, visit: Visit) -> Self {
-        Self { health, clock, parts: Some(StayParts { visit, grant: None }) }
+    pub(super) fn new(health: Arc<TargetHealth>, visit: Visit) -> Self {
+        Self { health, parts: Some(StayParts { visit, grant: None }) }
     }
 
     /// Asks for a retry. One that was granted before and made is over.
@@ -55,7 +53,7 @@ impl Stay {
 impl Drop for Stay {
     fn drop(&mut self) {
         if let Some(parts) = self.parts.take() {
-            self.health.leave(parts, self.clock.now());
+            self.health.leave(parts, self.health.now());
         }
     }
 }
@@ -69,6 +67,7 @@ mod tests {
     use backstay_wire::Dialect;
 
     use super::*;
+    use crate::clock::Clock;
     use crate::policy::{Policy, Provider, Target};
     use crate::route::{Health, direct};
 
@@ -98,7 +97,7 @@ mod tests {
         let mut made = 0;
         for number in 0..count {
             let now = clock.now();
-            let mut stay = health.arrive(Arrival::First, clock, now);
+            let mut stay = health.arrive(Arrival::First, now);
             if stay.ask(now).is_ok() && number % 3 > 0 {
                 stay.sends();
                 made += 1;
@@ -114,7 +113,7 @@ mod tests {
         let health = health(&clock);
         let balance = || health.snapshot("p/m", clock.now()).retries.0;
         // While these two are there no retry is free.
-        let mut there = [(), ()].map(|()| health.arrive(Arrival::First, clock, clock.now()));
+        let mut there = [(), ()].map(|()| health.arrive(Arrival::First, clock.now()));
         let made: u64 = std::thread::scope(|scope| {
             let threads: Vec<_> =
                 (0..THREADS).map(|_| scope.spawn(|| calls(&health, clock, CALLS))).collect();
@@ -123,14 +122,14 @@ mod tests {
         assert!(made > 0);
         let earned = 100 * (THREADS * CALLS + 2);
         assert_eq!(balance(), earned - 1000 * made, "{made} made");
-        (0..30).for_each(|_| drop(health.arrive(Arrival::First, clock, clock.now())));
+        (0..30).for_each(|_| drop(health.arrive(Arrival::First, clock.now())));
         // As many may be in flight as calls are there: none was forgotten, in either count.
         let granted = there.each_mut().map(|stay| stay.ask(clock.now()).is_ok());
         assert_eq!(granted, [true, true]);
         drop(there);
         let later = clock.now().plus(Duration::from_mins(1));
         let before = balance();
-        let mut alone = health.arrive(Arrival::First, clock, later);
+        let mut alone = health.arrive(Arrival::First, later);
         assert!(alone.ask(later).is_ok());
         assert_eq!(balance(), before + 100, "the retry of a lone call is free");
     }
@@ -140,8 +139,8 @@ mod tests {
         crate::sync::tried(|| {
             let clock = Clock::start();
             let health = health(&clock);
-            let _there = [(), ()].map(|()| health.arrive(Arrival::First, clock, clock.now()));
-            (0..18).for_each(|_| drop(health.arrive(Arrival::First, clock, clock.now())));
+            let _there = [(), ()].map(|()| health.arrive(Arrival::First, clock.now()));
+            (0..18).for_each(|_| drop(health.arrive(Arrival::First, clock.now())));
             let threads = [(); 3].map(|()| {
                 let health = Arc::clone(&health);
                 shuttle::thread::spawn(move || calls(&health, clock, 3))

@@ -186,10 +186,10 @@ mod tests {
             let added = added(engine.lowerings(), &contract, &target);
             // At four bytes a token the schema alone would fill it.
             let window = schema().to_string().len() as u64 / 4;
-            assert!(contract.fits(window, Added::default(), None).is_ok());
-            assert_eq!(contract.fits(window, added, None).is_ok(), fits);
+            assert!(contract.fits(window, Added::default(), || None).is_ok());
+            assert_eq!(contract.fits(window, added, || None).is_ok(), fits);
             // Of what was learned nothing is left to be added.
-            assert!(contract.fits(window, added, Some(20)).is_ok());
+            assert!(contract.fits(window, added, || Some(20)).is_ok());
         }
     }
 }
