@@ -28,8 +28,10 @@ const MOST: usize = 1_000;
 /// Those that are carried on.
 #[derive(Debug)]
 pub(crate) struct Carriers {
-    tasks: TaskTracker,
-    cut: CancellationToken,
+    /// What they run in; once it is closed no more are taken.
+    pub(crate) tasks: TaskTracker,
+    /// Cancels those there are.
+    pub(crate) cut: CancellationToken,
     places: Arc<Semaphore>,
 }
 
@@ -44,17 +46,6 @@ impl Carriers {
         let OnDisconnect::Finish { within } = contract.route.on_disconnect else { return None };
         let presence = contract.presence.clone()?;
         Some(Carrier { carriers: Arc::clone(self), presence, within })
-    }
-
-    /// Takes no more, and waits for those there are.
-    pub(crate) async fn drained(&self) {
-        self.tasks.close();
-        self.tasks.wait().await;
-    }
-
-    /// Cancels those there are.
-    pub(crate) fn cut(&self) {
-        self.cut.cancel();
     }
 }
 

@@ -145,11 +145,13 @@ impl Gateway {
             Runtime::Shared => None,
             Runtime::PerCore => Some(Workers::start(&self)?),
         };
+        // Calls that are carried on end as connections do: they are waited for and cut together.
+        let Carriers { tasks, cut, .. } = &*self.house.carriers;
         let running = Running {
             address,
             stop: CancellationToken::new(),
-            cut: CancellationToken::new(),
-            tasks: TaskTracker::new(),
+            cut: cut.clone(),
+            tasks: tasks.clone(),
             gateway: Arc::new(self),
             workers: workers.map(Arc::new),
         };
@@ -188,11 +190,8 @@ impl Running {
         self.stop.cancel();
         self.tasks.close();
         let drain = self.gateway.house.server.drain;
-        let carriers = &self.gateway.house.carriers;
-        let all = async { tokio::join!(self.tasks.wait(), carriers.drained()) };
-        let drained = tokio::time::timeout(drain, all).await.is_ok();
+        let drained = tokio::time::timeout(drain, self.tasks.wait()).await.is_ok();
         self.cut.cancel();
-        carriers.cut();
         if !drained {
             let _ = tokio::time::timeout(Duration::from_secs(1), self.tasks.wait()).await;
         }
@@ -206,7 +205,6 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.stop.cancel();
         self.cut.cancel();
-        self.gateway.house.carriers.cut();
     }
 }
 
