@@ -67,8 +67,7 @@ pub(crate) fn checks() -> Checks<'static> {
 }
 
 fn schema_compiles(schema: &Value) -> Result<(), String> {
-    let compiled = Schema::compile(schema);
-    compiled.and_then(|schema| schema.fallbacks()).map_err(|fault| fault.to_string())
+    Schema::with_fallbacks(schema).map(|_| ()).map_err(|fault| fault.to_string())
 }
 
 fn rule_compiles(rule: &RuleText) -> Result<(), String> {
@@ -101,8 +100,14 @@ pub(crate) fn engine(settings: &Settings) -> anyhow::Result<Engine> {
     Ok(engine)
 }
 
+/// The call log's file: `named`, else as `settings` say, else the default beside us.
+pub(crate) fn call_log(named: Option<&Path>, settings: Option<&Settings>) -> PathBuf {
+    let named = named.map(Path::to_owned).or_else(|| settings.and_then(log_file));
+    named.unwrap_or_else(|| PathBuf::from("backstay.sqlite"))
+}
+
 /// The call log's file of `settings`, if it is one.
-pub(crate) fn log_file(settings: &Settings) -> Option<PathBuf> {
+fn log_file(settings: &Settings) -> Option<PathBuf> {
     match &settings.server.call_log {
         config::CallLog::Sqlite(path) => Some(path.clone()),
         config::CallLog::Memory | config::CallLog::Off => None,

@@ -46,6 +46,11 @@ impl Clock {
         now.duration_since(UNIX_EPOCH).unwrap_or_default()
     }
 
+    /// Milliseconds since 1970 UTC.
+    pub fn wall_ms(&self) -> u64 {
+        u64::try_from(self.wall().as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// Bytes by chance: for names, never for secrets.
     pub fn scatter<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];

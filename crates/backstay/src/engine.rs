@@ -265,8 +265,8 @@ impl Engine {
     /// A new call id: a UUID of version 7, so that ids sort by time. It names a call and protects
     /// nothing, so its random part comes from the fast generator, not from the system.
     pub(crate) fn new_id(&self) -> String {
-        let wall = u64::try_from(self.shared.clock.wall().as_millis()).unwrap_or(u64::MAX);
-        let random = self.shared.clock.scatter();
+        let clock = self.clock();
+        let (wall, random) = (clock.wall_ms(), clock.scatter());
         let id = uuid::Builder::from_unix_timestamp_millis(wall, &random).into_uuid();
         id.to_string()
     }
@@ -331,8 +331,7 @@ impl Ready {
         let fault = |note: String| PolicyFault { route: route.name.clone(), note };
         let schema = match &route.schema {
             Some(source) => {
-                let schema = Schema::compile(source);
-                let schema = schema.and_then(|schema| schema.fallbacks().map(|()| schema));
+                let schema = Schema::with_fallbacks(source);
                 Some(Arc::new(schema.map_err(|cause| fault(format!("schema: {cause}")))?))
             }
             None => None,

@@ -6,10 +6,10 @@ use backstay_decide::alert::Kind;
 use backstay_decide::breaker::{Mode, Order};
 
 use crate::engine::Engine;
-use crate::policy::{Policy, Target};
+use crate::policy::Target;
 use crate::record::Alert;
 use crate::route::view::{Sight, view};
-use crate::route::{TargetHealth, direct};
+use crate::route::{self, TargetHealth};
 
 pub use crate::route::view::{BreakerView, KeyView, TargetView};
 
@@ -45,7 +45,7 @@ impl Engine {
         });
         let unnamed = known.iter().filter(|health| !policy.targets.contains_key(&health.id));
         let unnamed = unnamed.filter_map(|health| {
-            let target = target_named(policy, &health.id)?;
+            let target = route::target(policy, &health.id)?;
             health.is_of(&target).then(|| of(&target, Some(health)))
         });
         configured.chain(unnamed.take(MAX_UNNAMED)).collect()
@@ -62,7 +62,7 @@ impl Engine {
         mode: Option<Mode>,
         lasts: Option<Duration>,
     ) -> Result<(), UnknownTarget> {
-        if target_named(self.plan().policy(), target).is_none() {
+        if route::target(self.plan().policy(), target).is_none() {
             return Err(UnknownTarget(target.to_owned()));
         }
         let since = self.now();
@@ -84,12 +84,11 @@ impl Engine {
     /// prompt, no reply and no key.
     pub fn alert(&self, kind: Kind, subject: &str, message: impl FnOnce() -> String) {
         let Some(policy) = self.plan().policy().alerts.clone() else { return };
-        let wall = self.clock().wall();
         let alert = Alert {
             kind: kind.name(),
             subject: subject.to_owned(),
             message: message(),
-            at_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX),
+            at_ms: self.clock().wall_ms(),
             repeats: 0,
         };
         self.alerts().tell((kind, alert), self.now(), &policy, self.metrics());
@@ -116,10 +115,4 @@ impl Engine {
             });
         }
     }
-}
-
-/// The target that `id` names: a configured one, or `provider/model`.
-fn target_named(policy: &Policy, id: &str) -> Option<std::sync::Arc<Target>> {
-    let route = direct(policy, id)?;
-    route.tiers.first()?.first().cloned()
 }

@@ -88,13 +88,8 @@ fn nothing(path: &str) -> CallError {
     CallError::local(Local::UnknownRoute, note)
 }
 
-/// Milliseconds since 1970 UTC.
-fn at_ms(gateway: &Gateway) -> u64 {
-    u64::try_from(gateway.engine().clock().wall().as_millis()).unwrap_or(u64::MAX)
-}
-
 fn targets(gateway: &Gateway) -> Value {
-    json!({"at_ms": at_ms(gateway), "targets": gateway.engine().targets()})
+    json!({"at_ms": gateway.engine().clock().wall_ms(), "targets": gateway.engine().targets()})
 }
 
 /// What each target that was called bears now.
@@ -102,7 +97,7 @@ fn limits(gateway: &Gateway) -> Value {
     let mut standings = gateway.engine().standings();
     standings.sort_by(|one, other| one.target.cmp(&other.target));
     let told: Vec<Value> = standings.iter().map(limits_of).collect();
-    json!({"at_ms": at_ms(gateway), "targets": told})
+    json!({"at_ms": gateway.engine().clock().wall_ms(), "targets": told})
 }
 
 fn limits_of(standing: &Snapshot) -> Value {
@@ -124,8 +119,8 @@ fn queue(gateway: &Gateway) -> Value {
     let line = gateway.engine().line();
     let (report, seats) = (line.report(), line.gate().count());
     let classes: Vec<Value> = report.classes.iter().map(class).collect();
-    json!({"at_ms": at_ms(gateway), "calls_in_flight": report.running, "seats": seats,
-        "waiting": report.count[0], "may_wait": report.count[1],
+    json!({"at_ms": gateway.engine().clock().wall_ms(), "calls_in_flight": report.running,
+        "seats": seats, "waiting": report.count[0], "may_wait": report.count[1],
         "bytes_waiting": report.bytes[0], "bytes_may_wait": report.bytes[1],
         "cost_leaving_a_second": report.drain, "classes": classes})
 }
@@ -151,7 +146,7 @@ async fn order(
     })?;
     let targets: Vec<_> =
         engine.targets().into_iter().filter(|target| target.target == id).collect();
-    Ok(json!({"at_ms": at_ms(gateway), "targets": targets}))
+    Ok(json!({"at_ms": gateway.engine().clock().wall_ms(), "targets": targets}))
 }
 
 /// The mode and how long it holds. No mode: the config's.

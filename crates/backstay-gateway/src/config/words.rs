@@ -66,6 +66,16 @@ pub(super) enum Tier {
     Any(Vec<String>),
 }
 
+impl Tier {
+    /// Its models.
+    pub(super) fn names(&self) -> &[String] {
+        match self {
+            Self::One(name) => std::slice::from_ref(name),
+            Self::Any(names) => names,
+        }
+    }
+}
+
 /// A provider's wire format.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -168,8 +168,7 @@ pub(crate) fn read(text: &str) -> Settings {
         today: Clock::start().today(),
         checks: Checks {
             schema: &|schema| {
-                let compiled = Schema::compile(schema);
-                compiled.and_then(|schema| schema.fallbacks()).map_err(|fault| fault.to_string())
+                Schema::with_fallbacks(schema).map(|_| ()).map_err(|fault| fault.to_string())
             },
             rule: &|rule: &RuleText| {
                 Rule::compile(

@@ -18,7 +18,7 @@ pub(crate) const DIRECT: &str = "direct";
 
 /// A route to the one target that `name` means, if any.
 pub(crate) fn direct(policy: &Policy, name: &str) -> Option<Route> {
-    let target = policy.targets.get(name).cloned().or_else(|| at_provider(policy, name))?;
+    let target = target(policy, name)?;
     Some(Route {
         name: DIRECT.into(),
         pattern: Pattern(name.to_owned()),
@@ -50,6 +50,11 @@ pub(crate) fn direct(policy: &Policy, name: &str) -> Option<Route> {
         on_semantic: OnSemantic::Reask,
         last_resort: None,
     })
+}
+
+/// The target that `name` means: a configured one, or `provider/model`.
+pub(crate) fn target(policy: &Policy, name: &str) -> Option<Arc<Target>> {
+    policy.targets.get(name).cloned().or_else(|| at_provider(policy, name))
 }
 
 fn at_provider(policy: &Policy, name: &str) -> Option<Arc<Target>> {

@@ -23,7 +23,7 @@ use crate::contract::{Added, Contract};
 use crate::engine::Engine;
 use crate::policy::Target;
 
-pub(crate) use direct::{DIRECT, direct};
+pub(crate) use direct::{DIRECT, direct, target};
 pub(crate) use front::{InLine, stand};
 pub use guard::Held;
 pub use health::Health;

@@ -51,8 +51,7 @@ fn cap(route: &Route) -> Option<u64> {
 
 /// What is wrong with a schema, and what is doubtful about it.
 pub(super) fn of_schema(file: &SchemaFile, usage: &Usage<'_>, allowed: &[Lint]) -> Vec<Problem> {
-    let compiled = Schema::compile(&file.value);
-    if let Err(fault) = compiled.and_then(|schema| schema.fallbacks()) {
+    if let Err(fault) = Schema::with_fallbacks(&file.value) {
         let pointer = match &fault {
             SchemaFault::Invalid { pointer, .. } | SchemaFault::Fallback { pointer, .. } => pointer,
             _ => "",

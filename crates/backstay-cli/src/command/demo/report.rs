@@ -10,6 +10,7 @@ use backstay_mock::Entry;
 use super::client::{End, Seen};
 use super::tickets::Ticket;
 use crate::command::explain::timeline;
+use crate::command::report::nearest_rank;
 use crate::print;
 
 /// Whether the promise held.
@@ -71,8 +72,8 @@ fn table(seen: &[Seen], tickets: &[Ticket]) -> String {
     took.sort();
     out.push(format!(
         "time          p50 {:.0?}, p95 {:.0?}, longest {:.0?} (deadline 10 s)",
-        quantile(&took, 50),
-        quantile(&took, 95),
+        nearest_rank(&took, 50),
+        nearest_rank(&took, 95),
         took.last().copied().unwrap_or_default()
     ));
     out.push(format!("as labelled   {}", labelled(seen, tickets)));
@@ -101,11 +102,6 @@ fn labelled(seen: &[Seen], tickets: &[Ticket]) -> String {
         .collect();
     let right = valid.iter().filter(|right| **right).count();
     format!("{right} of {} valid answers have the label's category", valid.len())
-}
-
-fn quantile(sorted: &[Duration], percent: usize) -> Duration {
-    let at = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
-    sorted.get(at).copied().unwrap_or_default()
 }
 
 /// The calls with the most different things in them, no two alike.

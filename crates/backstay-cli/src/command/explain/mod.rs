@@ -72,16 +72,10 @@ pub(crate) fn run(explain: &Explain) -> ExitCode {
 /// # Errors
 /// The config cannot be read: the default might be another service's log.
 fn log_path(explain: &Explain) -> Result<PathBuf, Vec<Problem>> {
-    if let Some(path) = &explain.log {
-        return Ok(path.clone());
-    }
-    let has_file = explain.config.is_some() || Path::new(settings::DEFAULT_FILE).exists();
-    let named = if has_file {
-        settings::log_file(&settings::load(explain.config.as_deref())?)
-    } else {
-        None
-    };
-    Ok(named.unwrap_or_else(|| PathBuf::from("backstay.sqlite")))
+    let has_file = explain.log.is_none()
+        && (explain.config.is_some() || Path::new(settings::DEFAULT_FILE).exists());
+    let settings = has_file.then(|| settings::load(explain.config.as_deref())).transpose()?;
+    Ok(settings::call_log(explain.log.as_deref(), settings.as_ref()))
 }
 
 fn tell(row: Option<&Row>, explain: &Explain, path: &Path) -> ExitCode {

@@ -16,6 +16,8 @@ use crate::{print, settings};
 use span::Edge;
 use sums::Sums;
 
+pub(crate) use sums::nearest_rank;
+
 const AFTER: &str = "Examples:
   backstay report                              the last 24 hours
   backstay report --since 7d --route triage    a week of one route
@@ -70,7 +72,7 @@ pub(crate) fn run(report: &Report) -> ExitCode {
         print::talk(&format!("error: there is no call log at {}; name one", path.display()));
         return ExitCode::from(2);
     }
-    let now = u64::try_from(Clock::start().wall().as_millis()).unwrap_or(u64::MAX);
+    let now = Clock::start().wall_ms();
     let from = report.since.at(now);
     let until = report.until.map_or(now.saturating_add(1), |until| until.at(now));
     let mut sums = Sums::new(from, until);
@@ -102,7 +104,6 @@ fn place(report: &Report) -> Result<(PathBuf, Policy), Vec<backstay_gateway::con
         || report.log.is_none() && Path::new(settings::DEFAULT_FILE).exists();
     let config = report.config.as_deref();
     let settings = has_file.then(|| settings::load(config)).transpose()?;
-    let named = report.log.clone().or_else(|| settings.as_ref().and_then(settings::log_file));
-    let policy = settings.map(|settings| settings.policy).unwrap_or_default();
-    Ok((named.unwrap_or_else(|| PathBuf::from("backstay.sqlite")), policy))
+    let log = settings::call_log(report.log.as_deref(), settings.as_ref());
+    Ok((log, settings.map(|settings| settings.policy).unwrap_or_default()))
 }

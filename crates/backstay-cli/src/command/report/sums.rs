@@ -164,12 +164,15 @@ fn edits(text: &str) -> impl Iterator<Item = (&str, u64)> {
     })
 }
 
+/// The value at `percent`, 0 to 100, of what is sorted, by the nearest rank. Of nothing: the default.
+pub(crate) fn nearest_rank<T: Copy + Default>(sorted: &[T], percent: usize) -> T {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied().unwrap_or_default()
+}
+
 fn quantiles(all: &mut [f64]) -> Quantiles {
     all.sort_by(f64::total_cmp);
-    let at = |percent: usize| {
-        let rank = (all.len() * percent).div_ceil(100).max(1);
-        all.get(rank - 1).copied().unwrap_or_default()
-    };
+    let at = |percent| nearest_rank(all, percent);
     Quantiles { p50: at(50), p90: at(90), p99: at(99), max: at(100) }
 }
 

@@ -14,14 +14,9 @@ use crate::config::words::{AuthWord, SemanticWord, Tier};
 impl Loading<'_> {
     /// Notes models that no route names and providers that no model names.
     pub(super) fn lint_unused(&mut self, file: &File) {
-        let mut used: BTreeSet<&str> = BTreeSet::new();
-        for tier in file.routes.values().filter_map(|route| route.tiers.as_ref()).flatten() {
-            match tier {
-                Tier::One(name) => used.extend([name.as_str()]),
-                Tier::Any(names) => used.extend(names.iter().map(String::as_str)),
-            }
-        }
-        for name in file.models.keys().filter(|name| !used.contains(name.as_str())) {
+        let tiers = file.routes.values().flat_map(|route| route.tiers.iter().flatten());
+        let used: BTreeSet<&String> = tiers.flat_map(Tier::names).collect();
+        for name in file.models.keys().filter(|name| !used.contains(name)) {
             let problem =
                 Problem::warning("unused-model", format!("no route names the model `{name}`"));
             let help = "name it in the `tiers` of a route, or take it out";

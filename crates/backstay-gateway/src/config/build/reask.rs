@@ -36,11 +36,7 @@ impl Loading<'_> {
     /// A bound on money needs to know what things cost.
     fn reask_cost(&mut self, name: &str, units: f64, tiers: &[Vec<Arc<Target>>]) -> Option<Money> {
         let path = ["routes", name, "reask_cost"];
-        let Some(cost) = Money::of(units) else {
-            let message = format!("`reask_cost` is {units}; 0 to 1000000 is allowed");
-            self.wrong(&path, "out-of-range", message, "what all re-asks of a call may cost");
-            return None;
-        };
+        let cost = self.money(&path, units, "what all re-asks of a call may cost")?;
         let unpriced = tiers.iter().flatten().find(|target| target.prices.is_none());
         if let Some(target) = unpriced {
             let message = format!("`reask_cost` is set, and `{}` has no price", target.id);

@@ -2,7 +2,6 @@
 
 use backstay::admit::spend::Allowance;
 use backstay::contract::Reach;
-use backstay::policy::Money;
 
 use super::{Loading, Section};
 use crate::config::file::{File, KeyTable};
@@ -36,20 +35,12 @@ impl Loading<'_> {
 
     /// What a key may spend in a day.
     pub(super) fn allowance(&mut self, name: &str, table: &KeyTable, file: &File) -> Allowance {
-        let money = table.spend_per_day.and_then(|units| self.spend(name, units));
+        let path = ["keys", name, "spend_per_day"];
+        let money = table.spend_per_day.and_then(|units| self.money(&path, units, ""));
         if money.is_some() {
             self.lint_prices(name, table, file);
         }
         Allowance { money, tokens: table.tokens_per_day }
-    }
-
-    fn spend(&mut self, name: &str, units: f64) -> Option<Money> {
-        let money = Money::of(units);
-        if money.is_none() {
-            let message = format!("`spend_per_day` is {units}; 0 to 1000000 is allowed");
-            self.wrong(&["keys", name, "spend_per_day"], "out-of-range", message, "");
-        }
-        money
     }
 
     /// A limit on money needs to know what everything costs that the key can reach.
@@ -58,14 +49,13 @@ impl Loading<'_> {
             table.routes.as_ref().is_none_or(|routes| routes.iter().any(|open| open == route))
         };
         let routes = file.routes.iter().filter(|(route, _)| is_open(route));
-        let models = routes.flat_map(|(_, route)| route.tiers.iter().flatten()).flat_map(named);
+        let tiers = routes.flat_map(|(_, route)| route.tiers.iter().flatten());
         let is_free = |model: &&String| {
             file.models
                 .get(*model)
                 .is_some_and(|table| table.input_price.is_none() && table.output_price.is_none())
         };
-        let unpriced: Vec<&String> = models.filter(is_free).take(1).collect();
-        if let [model] = unpriced.as_slice() {
+        if let Some(model) = tiers.flat_map(Tier::names).find(is_free) {
             let message = format!("`spend_per_day` is set, and `{model}` has no prices");
             let help = format!(
                 "set `input_price` and `output_price` of [models.{model}], 0 for what is free, or \
@@ -73,12 +63,5 @@ impl Loading<'_> {
             );
             self.wrong(&["keys", name, "spend_per_day"], "no-price", message, &help);
         }
-    }
-}
-
-fn named(tier: &Tier) -> Vec<&String> {
-    match tier {
-        Tier::One(name) => vec![name],
-        Tier::Any(names) => names.iter().collect(),
     }
 }

@@ -164,10 +164,7 @@ impl Loading<'_> {
         let mut complete = true;
         for (at, tier) in written.iter().enumerate() {
             let at = at.to_string();
-            let (names, inner) = match tier {
-                Tier::One(name) => (std::slice::from_ref(name), false),
-                Tier::Any(names) => (names.as_slice(), true),
-            };
+            let (names, inner) = (tier.names(), matches!(tier, Tier::Any(_)));
             if names.is_empty() {
                 let path = ["routes", name, "tiers", &at];
                 self.wrong(&path, "empty-tier", "this tier is empty".into(), "take it out");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use backstay::policy::{Queueing, Secret};
+use backstay::policy::{Money, Queueing, Secret};
 
 use super::Loading;
 use crate::config::file::{File, KeyTable, ServerTable};
@@ -156,5 +156,16 @@ impl Loading<'_> {
             end => format!("`{key}` must be from {} to {end}", range.start()),
         };
         self.wrong(path, "out-of-range", message, "");
+    }
+
+    /// The sum of money at `path`. `None`: there is no such sum, which is noted with `help`.
+    pub(super) fn money(&mut self, path: &[&str], units: f64, help: &str) -> Option<Money> {
+        let money = Money::of(units);
+        if money.is_none() {
+            let key = path.last().copied().unwrap_or_default();
+            let message = format!("`{key}` is {units}; 0 to 1000000 is allowed");
+            self.wrong(path, "out-of-range", message, help);
+        }
+        money
     }
 }

@@ -121,6 +121,17 @@ impl Schema {
         self.outline.get_or_init(|| Outline::of(&self.source))
     }
 
+    /// As [`Schema::compile`], and its [`fallbacks`](Schema::fallbacks) fit.
+    ///
+    /// # Errors
+    ///
+    /// As of both.
+    pub fn with_fallbacks(source: &Value) -> Result<Self, SchemaFault> {
+        let schema = Self::compile(source)?;
+        schema.fallbacks()?;
+        Ok(schema)
+    }
+
     /// Whether the fallbacks it declares for its places (`x-backstay-fallback`) fit there; looked at
     /// when it is first asked. Who takes none of them, as calls of tools do, need not ask.
     ///
