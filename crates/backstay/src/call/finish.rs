@@ -1,5 +1,7 @@
 //! Ends a call: the answer in the caller's dialect, the receipt, the row.
 
+use std::time::Duration;
+
 use backstay_decide::Local;
 use backstay_decide::recover::LastResort as Resort;
 use backstay_decide::spend::Took;
@@ -72,8 +74,24 @@ impl Call {
         self.end = Some(End::Fail(Box::new(error)));
     }
 
+    /// The call may not go on, for a reason of ours: the best reply, the last resort, or a failure told
+    /// by `why`. `again`: when a new one may be tried.
+    pub(super) fn ends_here(&mut self, cause: Local, why: String, again: Option<Duration>) {
+        self.plan = Plan::Over;
+        let note = format!("{why}; see `backstay explain {}`", self.contract.call_id);
+        self.tell(Step::Decided { next: "end".into(), why });
+        if self.best.is_some() {
+            self.falls_back();
+            return;
+        }
+        self.end = Some(match self.last_resort() {
+            Resort::Has => End::LastResort,
+            Resort::HasNot => End::Fail(Box::new(CallError::local(cause, note).again_after(again))),
+        });
+    }
+
     /// How long until some target may be called again.
-    fn earliest(&self) -> Option<std::time::Duration> {
+    fn earliest(&self) -> Option<Duration> {
         let now = self.engine.now();
         let rests = self.stops.iter().filter_map(|stop| route::rests_until(self, stop, now));
         rests.min().map(|until| until.since(now))

@@ -6,17 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backstay_decide::alert::Kind;
-use backstay_decide::recover::LastResort;
 use backstay_decide::spend::{Day, Tariff, Tokens, Took, Until};
 use backstay_decide::{Local, Money};
 use backstay_wire::Usage;
 
-use super::{Call, End, Plan};
+use super::{Call, Plan};
 use crate::admit::spend::{Cost, Reserved};
 use crate::attempt::{Got, Seen};
 use crate::contract::Caller;
-use crate::fault::CallError;
-use crate::record::{Known, Spent, Step};
+use crate::record::{Known, Spent};
 
 /// Tokens that a reply is taken to have at most when neither the call nor the target says.
 const MOST_OUTPUT: u64 = 16_384;
@@ -131,25 +129,9 @@ impl Call {
         self.plan = Plan::Elsewhere;
         if !is_left {
             let left = Day::left(wall);
-            self.is_broke(format!("the key `{key}`: {sum}; {}", Until(left)), left);
+            let why = format!("the key `{key}`: {sum}; {}", Until(left));
+            self.ends_here(Local::SpendLimit, why, Some(left));
         }
-    }
-
-    fn is_broke(&mut self, why: String, left: Duration) {
-        self.plan = Plan::Over;
-        let note = format!("{why}; see `backstay explain {}`", self.contract.call_id);
-        self.tell(Step::Decided { next: "end".into(), why });
-        if self.best.is_some() {
-            self.falls_back();
-            return;
-        }
-        self.end = Some(match self.last_resort() {
-            LastResort::Has => End::LastResort,
-            LastResort::HasNot => {
-                let error = CallError::local(Local::SpendLimit, note);
-                End::Fail(Box::new(error.again_after(Some(left))))
-            }
-        });
     }
 
     /// An attempt is over, but for a stream that goes on.

@@ -4,13 +4,10 @@ use std::time::Duration;
 
 use backstay_decide::Local;
 use backstay_decide::queue::Left;
-use backstay_decide::recover::LastResort;
 
-use super::{Call, End, Plan};
+use super::Call;
 use crate::admit::line::{Entry, Going, Place, Refused};
 use crate::admit::{self, Seats, Unseated};
-use crate::fault::CallError;
-use crate::record::Step;
 
 /// When to come again where nobody knows.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -69,15 +66,8 @@ impl Call {
 
     /// No seat, so the end. `wait` is how long one would take, where that is known.
     fn stands(&mut self, cause: Local, why: String, wait: Option<Duration>) {
-        self.plan = Plan::Over;
-        let note = format!("{why}; see `backstay explain {}`", self.contract.call_id);
-        self.tell(Step::Decided { next: "end".into(), why });
-        if self.last_resort() == LastResort::Has {
-            self.end = Some(End::LastResort);
-            return;
-        }
         let again = (cause == Local::Busy).then(|| wait.unwrap_or(AGAIN));
-        self.end = Some(End::Fail(Box::new(CallError::local(cause, note).again_after(again))));
+        self.ends_here(cause, why, again);
     }
 
     fn class_name(&self) -> String {

@@ -22,13 +22,24 @@ pub enum Asked {
     /// The caller did; its own field says so already.
     ByCaller {
         /// The schema, where it gave one.
-        schema: Option<Arc<Value>>,
+        given: Option<Given>,
     },
     /// The route does; the field has to be added.
     ByRoute {
         /// The schema.
         schema: Arc<Value>,
     },
+}
+
+/// A caller's own schema, and what it says of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Given {
+    /// The schema.
+    pub schema: Arc<Value>,
+    /// Its name. `None`: it has none.
+    pub name: Option<String>,
+    /// Whether it is to be held strictly. `None`: it does not say.
+    pub strict: Option<bool>,
 }
 
 impl Asked {
@@ -42,8 +53,13 @@ impl Asked {
 
     /// The caller's own schema.
     pub fn caller_schema(&self) -> Option<&Arc<Value>> {
+        self.given().map(|given| &given.schema)
+    }
+
+    /// The caller's own schema, with what it says of it.
+    pub fn given(&self) -> Option<&Given> {
         match self {
-            Self::ByCaller { schema } => schema.as_ref(),
+            Self::ByCaller { given } => given.as_ref(),
             Self::Nothing | Self::ByRoute { .. } => None,
         }
     }
@@ -88,19 +104,19 @@ pub(super) fn settle(
     let checks = |shape, rules| Checks { shape, rules, mending };
     match own_format(head, ask).map_err(|fault| malformed(&fault))? {
         Some(Own::Text) => {
-            Ok((Asked::ByCaller { schema: None }, checks(Shape::Text, Arc::default())))
+            Ok((Asked::ByCaller { given: None }, checks(Shape::Text, Arc::default())))
         }
-        Some(Own::Json) => Ok((Asked::ByCaller { schema: None }, checks(Shape::Json, rules))),
-        Some(Own::Schema(schema)) => {
-            let compiled = engine.schemas().get(&schema);
+        Some(Own::Json) => Ok((Asked::ByCaller { given: None }, checks(Shape::Json, rules))),
+        Some(Own::Schema(given)) => {
+            let compiled = engine.schemas().get(&given.schema);
             let usable = compiled.and_then(|schema| schema.fallbacks().map(|()| schema));
             let compiled = usable.map_err(|fault| {
                 let note = format!("the response schema cannot be used: {fault}");
                 CallError::local(Local::InvalidRequest, note).blaming(field(ask.dialect))
             })?;
-            let mending = mending_of(route, &schema);
+            let mending = mending_of(route, &given.schema);
             let checks = Checks { shape: Shape::Schema(compiled), rules, mending };
-            Ok((Asked::ByCaller { schema: Some(Arc::new(schema)) }, checks))
+            Ok((Asked::ByCaller { given: Some(given) }, checks))
         }
         None => Ok(match (&route.schema, &ready.schema) {
             (Some(source), Some(compiled)) if !offers_tools(head, ask) => {
@@ -137,7 +153,7 @@ fn mending_of(route: &Route, schema: &Value) -> Arc<Mending> {
 enum Own {
     Text,
     Json,
-    Schema(Value),
+    Schema(Given),
 }
 
 /// The field that carries a caller's wish for a shape.
@@ -162,14 +178,20 @@ fn own_format(head: &Scanned, ask: &Ask) -> Result<Option<Own>, Malformed> {
             _ => return Ok(None),
         },
     };
-    let schema = match ask.dialect {
-        Dialect::OpenaiChat => format.pointer("/json_schema/schema"),
-        Dialect::Anthropic => format.get("schema"),
+    // The Messages API has the schema in the format itself, and no name for it.
+    let (around, named) = match ask.dialect {
+        Dialect::OpenaiChat => (format.get("json_schema"), format.get("json_schema")),
+        Dialect::Anthropic => (Some(format), None),
     };
+    let named = |key: &str| named.and_then(|named| named.get(key));
     match format.get("type").and_then(Value::as_str) {
         Some("json_object") => Ok(Some(Own::Json)),
-        Some("json_schema") => match schema {
-            Some(schema) => Ok(Some(Own::Schema(schema.clone()))),
+        Some("json_schema") => match around.and_then(|around| around.get("schema")) {
+            Some(schema) => Ok(Some(Own::Schema(Given {
+                schema: Arc::new(schema.clone()),
+                name: named("name").and_then(Value::as_str).map(str::to_owned),
+                strict: named("strict").and_then(Value::as_bool),
+            }))),
             None => Err(Malformed::new(format!("/{field}"), "asks for json_schema without one")),
         },
         // Plain text; and a form this version does not know goes through unchanged, unchecked.

@@ -185,18 +185,11 @@ fn wish(contract: &Contract) -> Option<Wish> {
         let (name, strict) = (name(&contract.route.name), None);
         return Some(Wish { name, schema: Arc::clone(schema), strict, by: By::Route });
     }
-    let schema = Arc::clone(contract.shape.caller_schema()?);
-    let raw = contract.head.raw(&contract.ask.body, "response_format").unwrap_or(b"null");
-    let format: Value = match contract.ask.dialect {
-        Dialect::OpenaiChat => serde_json::from_slice(raw).unwrap_or_default(),
-        Dialect::Anthropic => Value::Null,
-    };
-    let given = format.get("json_schema");
-    let named = given.and_then(|given| given.get("name")).and_then(Value::as_str);
+    let given = contract.shape.given()?;
     Some(Wish {
-        name: named.map_or_else(|| "reply".to_owned(), name),
-        schema,
-        strict: given.and_then(|given| given.get("strict")).and_then(Value::as_bool),
+        name: given.name.as_deref().map_or_else(|| "reply".to_owned(), name),
+        schema: Arc::clone(&given.schema),
+        strict: given.strict,
         by: By::Caller,
     })
 }
