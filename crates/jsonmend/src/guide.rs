@@ -52,7 +52,7 @@ impl Types {
             Kind::Boolean => Self::BOOLEAN,
             // Nobody computes here: it may be whole.
             Kind::Number if has_exponent(node.number().unwrap_or_default()) => {
-                return self.0 & Self::NUMBER.0 != 0;
+                return self.meets(Self::NUMBER);
             }
             Kind::Number if is_whole(node.number().unwrap_or_default()) => Self::INTEGER,
             // The bit that only `NUMBER` has.

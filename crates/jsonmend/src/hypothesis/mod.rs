@@ -139,8 +139,8 @@ impl Search {
 
     pub(crate) fn finish(self) -> Explored {
         if self.too_many {
-            let (reached, stuck) = (self.beam.reached, self.beam.stuck);
-            return Explored { too_many: true, reached, stuck, ..Explored::default() };
+            // The beam was given up, and with it where it was stuck.
+            return Explored { too_many: true, reached: self.beam.reached, ..Explored::default() };
         }
         self.beam.finish(self.draft)
     }

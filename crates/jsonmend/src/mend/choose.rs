@@ -188,17 +188,13 @@ impl Stage<'_, '_> {
         } else {
             Doubtful::Readings
         };
-        let mut shown: Vec<Document> = Vec::new();
-        for (document, ended) in &made {
-            if ended.doubt != Doubt::Shadow {
-                add(&mut shown, document.clone(), raw);
-            }
-        }
         let at = match made.as_slice() {
             [(one, _), (two, _), ..] => parting_at(raw, one, two),
             _ => Some(ended.doubt_at),
         };
-        for document in twice {
+        let mut shown: Vec<Document> = Vec::new();
+        let likely = made.into_iter().filter(|(_, ended)| ended.doubt != Doubt::Shadow);
+        for document in likely.map(|(document, _)| document).chain(twice) {
             add(&mut shown, document, raw);
         }
         self.add_beyond(candidate, &mut shown);

@@ -154,14 +154,16 @@ impl Parser<'_> {
     /// quote is wrong, and it is no cut.
     fn may_be_whole(&self, reading: &Reading) -> bool {
         let Some(open) = reading.string else { return false };
-        let mut text = self.slice(open.start, self.bytes.len()).trim_end();
+        self.before_closers(reading, open.start).is_some_and(|text| text.contains(['"', '\'']))
+    }
+
+    /// The text from `start` on without the closers that are needed, if it ends with just those.
+    fn before_closers(&self, reading: &Reading, start: usize) -> Option<&str> {
+        let mut text = self.slice(start, self.bytes.len()).trim_end();
         for frame in &reading.frames {
-            match text.strip_suffix(char::from(frame.closer())) {
-                Some(shorter) => text = shorter.trim_end(),
-                None => return false,
-            }
+            text = text.strip_suffix(char::from(frame.closer()))?.trim_end();
         }
-        text.contains(['"', '\''])
+        Some(text)
     }
 
     /// A string without an end whose last bytes are just the closers that are needed lost its
@@ -171,15 +173,9 @@ impl Parser<'_> {
         if matches!(reading.expect, Expect::Member | Expect::Key) || open.inner > 0 {
             return false;
         }
-        let mut text = self.slice(open.start, self.bytes.len()).trim_end();
+        let Some(text) = self.before_closers(reading, open.start) else { return false };
         if text.contains('"') {
             return false;
-        }
-        for frame in &reading.frames {
-            match text.strip_suffix(char::from(frame.closer())) {
-                Some(shorter) => text = shorter.trim_end(),
-                None => return false,
-            }
         }
         // Under a cut only a curly quote before the closers shows that they are no text.
         if self.status == Status::Cut && open.quote.curly_end(text) == 0 {

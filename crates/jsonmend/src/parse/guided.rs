@@ -188,7 +188,7 @@ impl<'r> Parser<'r> {
     /// Notes what the schema says of a member or element and of its neighbours.
     fn guide_part(&self, reading: &mut Reading, what: Ahead<'_>) {
         let Some(guide) = self.guide else { return };
-        let last = Seen { place: reading.last_place, ..reading.last_seen() };
+        let last = reading.last_seen();
         let Some((frame, outer)) = reading.frames.split_last_mut() else { return };
         let here = fit(guide, Seen::of(frame), what);
         if here == Fit::Never && matches!(what, Ahead::Key(_)) {
