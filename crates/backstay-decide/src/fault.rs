@@ -96,25 +96,6 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Whether an attempt with this end was turned away before any model read it.
-    pub const fn was_turned_away(self) -> bool {
-        matches!(
-            self,
-            Self::ConnectFailed
-                | Self::RateLimited
-                | Self::Overloaded
-                | Self::QuotaExhausted
-                | Self::Auth
-                | Self::BadRequest
-                | Self::NotFound
-                | Self::TooLarge
-                | Self::ContextExceeded
-                | Self::ContentPolicy
-        )
-    }
-}
-
-impl Fault {
     /// All of them, in order.
     pub const ALL: [Self; 27] = [
         Self::ConnectFailed,
@@ -248,6 +229,13 @@ impl Fault {
         }
     }
 
+    /// Whether an attempt with this end was turned away before any model read it: by a healthy
+    /// target without its model, by one with too much load, or by nobody there.
+    pub const fn was_turned_away(self) -> bool {
+        matches!(self.availability(), Verdict::Neutral)
+            || matches!(self, Self::ConnectFailed | Self::Overloaded)
+    }
+
     /// The fault with this code, if there is one.
     pub fn from_code(code: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|fault| fault.code() == code)
@@ -257,5 +245,30 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn these_are_turned_away_before_any_model_reads_them_and_no_others() {
+        let turned_away = Fault::ALL.into_iter().filter(|fault| fault.was_turned_away());
+        assert_eq!(
+            turned_away.collect::<Vec<_>>(),
+            [
+                Fault::ConnectFailed,
+                Fault::RateLimited,
+                Fault::Overloaded,
+                Fault::QuotaExhausted,
+                Fault::Auth,
+                Fault::BadRequest,
+                Fault::NotFound,
+                Fault::TooLarge,
+                Fault::ContextExceeded,
+                Fault::ContentPolicy,
+            ]
+        );
     }
 }

@@ -38,12 +38,18 @@ pub struct Pace {
     pub usual: Option<Duration>,
 }
 
-/// A ring of milliseconds.
+/// The last values of one kind, at most [`KEPT`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Habit {
-    ring: Vec<u32>,
+struct Ring {
+    kept: Vec<u32>,
     /// Where the next one goes, once the ring is full.
     next: usize,
+}
+
+/// How many milliseconds it took.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Habit {
+    ring: Ring,
     /// The middle of those before the last ones, as of some replies ago; 0: not known.
     usual: u32,
 }
@@ -67,30 +73,22 @@ impl FirstTokens {
 /// How much a target writes: the longest of its last replies but one in twenty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outputs {
-    ring: Vec<u32>,
-    next: usize,
+    ring: Ring,
 }
 
 impl Outputs {
     /// Takes note of a reply of `tokens` tokens.
     pub fn note(&mut self, tokens: u64) {
-        let tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
-        if self.ring.len() < KEPT {
-            self.ring.push(tokens);
-        } else {
-            self.ring[self.next] = tokens;
-            self.next = (self.next + 1) % KEPT;
-        }
+        self.ring.push(u32::try_from(tokens).unwrap_or(u32::MAX));
     }
 
     /// Tokens that nineteen of twenty replies do not exceed. `None`: too few came.
     pub fn likely(&self) -> Option<u64> {
-        if self.ring.len() < ENOUGH {
+        let mut room = [0; KEPT];
+        let all = gathered(&mut room, self.ring.newest_first());
+        if all.len() < ENOUGH {
             return None;
         }
-        let mut all = [0; KEPT];
-        let all = &mut all[..self.ring.len()];
-        all.copy_from_slice(&self.ring);
         let at = all.len() * 19 / 20;
         Some((*all.select_nth_unstable(at).1).into())
     }
@@ -101,17 +99,28 @@ fn size(bytes: u64) -> usize {
     SIZES.iter().position(|most| bytes <= *most).unwrap_or(SIZES.len())
 }
 
+impl Ring {
+    /// Takes a value in. Returns the place behind it: from 0 on again once the ring was full.
+    fn push(&mut self, value: u32) -> usize {
+        if self.kept.len() < KEPT {
+            self.kept.push(value);
+            return self.kept.len();
+        }
+        self.kept[self.next] = value;
+        self.next = (self.next + 1) % KEPT;
+        self.next
+    }
+
+    fn newest_first(&self) -> impl Iterator<Item = u32> {
+        let (newer, older) = self.kept.split_at(self.next);
+        newer.iter().rev().chain(older.iter().rev()).copied()
+    }
+}
+
 impl Habit {
     fn note(&mut self, millis: u32) -> Pace {
-        let is_full = self.ring.len() == KEPT;
-        if is_full {
-            self.ring[self.next] = millis;
-            self.next = (self.next + 1) % KEPT;
-        } else {
-            self.ring.push(millis);
-        }
+        let place = self.ring.push(millis);
         // Looking at all of them now and then is enough: a habit changes slowly.
-        let place = if is_full { self.next } else { self.ring.len() };
         if place.is_multiple_of(LATELY) {
             self.settle();
         }
@@ -123,32 +132,29 @@ impl Habit {
     }
 
     fn lately(&self) -> Duration {
-        let mut last = [0; LATELY];
-        let mut count = 0;
-        for (slot, millis) in last.iter_mut().zip(self.newest_first()) {
-            *slot = millis;
-            count += 1;
-        }
-        Duration::from_millis(middle(&mut last[..count]).into())
+        let mut room = [0; LATELY];
+        let last = gathered(&mut room, self.ring.newest_first());
+        Duration::from_millis(middle(last).into())
     }
 
     /// Works out what is usual, from all but the last ones.
     fn settle(&mut self) {
-        let mut before = [0; KEPT];
-        let mut count = 0;
-        for (slot, millis) in before.iter_mut().zip(self.newest_first().skip(LATELY)) {
-            *slot = millis;
-            count += 1;
-        }
-        if count >= ENOUGH {
-            self.usual = middle(&mut before[..count]).max(1);
+        let mut room = [0; KEPT];
+        let before = gathered(&mut room, self.ring.newest_first().skip(LATELY));
+        if before.len() >= ENOUGH {
+            self.usual = middle(before).max(1);
         }
     }
+}
 
-    fn newest_first(&self) -> impl Iterator<Item = u32> {
-        let (newer, older) = self.ring.split_at(self.next);
-        newer.iter().rev().chain(older.iter().rev()).copied()
+/// The first of these values, as many as there is room for.
+fn gathered(room: &mut [u32], values: impl Iterator<Item = u32>) -> &mut [u32] {
+    let mut count = 0;
+    for (slot, value) in room.iter_mut().zip(values) {
+        *slot = value;
+        count += 1;
     }
+    &mut room[..count]
 }
 
 /// The middle one; of two, the larger. 0 of none.

@@ -54,14 +54,8 @@ pub(crate) async fn answer(stage: &Stage, request: Request<Incoming>, verdict: V
             stage.reset();
             (200, json!({"reset": true}))
         }
-        (&Method::POST, "/_mock/script") => match script(stage, request).await {
-            Ok(done) => (200, done),
-            Err(message) => (400, json!({"error": {"message": message}})),
-        },
-        (&Method::POST, "/_mock/limits") => match limit(stage, request).await {
-            Ok(done) => (200, done),
-            Err(message) => (400, json!({"error": {"message": message}})),
-        },
+        (&Method::POST, "/_mock/script") => told(script(stage, request).await),
+        (&Method::POST, "/_mock/limits") => told(limit(stage, request).await),
         _ => (
             404,
             json!({"error": {"message": "the mock has GET /_mock/log, GET \
@@ -73,6 +67,14 @@ pub(crate) async fn answer(stage: &Stage, request: Request<Incoming>, verdict: V
         Pen::blank(stage.clock),
         verdict,
     )
+}
+
+/// The status and body that tell how an order went.
+fn told(done: Result<Value, String>) -> (u16, Value) {
+    match done {
+        Ok(done) => (200, done),
+        Err(message) => (400, json!({"error": {"message": message}})),
+    }
 }
 
 fn log(stage: &Stage, query: &str) -> Value {

@@ -435,18 +435,22 @@ impl Breaker {
 
     /// Whether what was seen is too much.
     fn judge(&self, now: Moment, limits: &Limits) -> Option<Why> {
-        let (row, least) = if self.is_whole(now, limits) {
-            (limits.failures, limits.min_calls)
-        } else {
-            (limits.probation.failures, limits.probation.min_calls)
-        };
+        let is_whole = self.is_whole(now, limits);
+        let row = if is_whole { limits.failures } else { limits.probation.failures };
         if row > 0 && self.row >= row {
             return Some(Why::Row { failures: self.row });
         }
-        let seen = self.window.tally(now, limits.window, limits.stretch, least)?;
-        let bound = lower_bound(seen.failures, seen.calls, limits.z);
+        let (seen, bound) = self.judged(now, limits)?;
         let why = Why::Rate { seen, bound, z: limits.z, limit: limits.rate };
         (bound > limits.rate).then_some(why)
+    }
+
+    /// What its rate is judged by, and the rate that this is surely over. `None`: too few calls.
+    fn judged(&self, now: Moment, limits: &Limits) -> Option<(Tally, f64)> {
+        let is_whole = self.is_whole(now, limits);
+        let least = if is_whole { limits.min_calls } else { limits.probation.min_calls };
+        let seen = self.window.tally(now, limits.window, limits.stretch, least)?;
+        Some((seen, lower_bound(seen.failures, seen.calls, limits.z)))
     }
 
     /// Leaves the target alone until `until`, as it asked: a Retry-After, or a quota's reset. Never

@@ -1,6 +1,6 @@
 //! What a breaker shows to an operator: its state and the numbers behind it, at one moment.
 
-use super::{Breaker, Limits, Phase, State, Tally, Transition, lower_bound};
+use super::{Breaker, Limits, Phase, State, Tally, Transition};
 use crate::time::Moment;
 
 /// A breaker at one moment.
@@ -30,9 +30,7 @@ pub struct View {
 impl Breaker {
     /// How it stands at `now`.
     pub fn view(&self, now: Moment, limits: &Limits) -> View {
-        let least =
-            if self.is_whole(now, limits) { limits.min_calls } else { limits.probation.min_calls };
-        let judged = self.window.tally(now, limits.window, limits.stretch, least);
+        let (judged, bound) = self.judged(now, limits).unzip();
         View {
             state: self.state(now, limits),
             epoch: self.epoch,
@@ -42,7 +40,7 @@ impl Breaker {
             tests: self.in_flight(now),
             seen: self.tally(now, limits),
             judged,
-            bound: judged.map(|seen| lower_bound(seen.failures, seen.calls, limits.z)),
+            bound,
         }
     }
 

@@ -312,10 +312,8 @@ impl Queue {
     /// Who goes now, with `free` seats. Ask again until nobody may.
     pub fn next(&mut self, free: u32, now: Moment) -> Turn {
         let gone = self.expire(now);
-        let call = self.choose(free).and_then(|class| {
-            let (_, number) = self.lanes[class].first()?;
-            let ticket = Ticket { class, number };
-            let waiting = self.lanes[class].take(ticket)?;
+        let call = self.peek(free).and_then(|Next { ticket, .. }| {
+            let waiting = self.lanes[ticket.class].take(ticket)?;
             Some(self.start(ticket, waiting.cost, now.since(waiting.entered)))
         });
         Turn { call, gone }

@@ -1,6 +1,6 @@
 //! Sees to it that the branches of a union can be told apart in a reply.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::change::Rule;
 use super::fault::CannotLower;
@@ -106,8 +106,6 @@ fn shape(schema: &Value, keeps: fn(&str) -> bool) -> Value {
 fn trim(schema: &mut Value, keeps: fn(&str) -> bool) {
     let Value::Object(map) = schema else { return };
     let stays = |key: &str| if key.starts_with(MARK) { keeps(key) } else { !is_noise(key) };
-    let kept: Map<String, Value> =
-        std::mem::take(map).into_iter().filter(|(key, _)| stays(key)).collect();
-    *map = kept;
+    map.retain(|key, _| stays(key));
     subschemas_mut(map, &mut |inner| trim(inner, keeps));
 }

@@ -123,7 +123,8 @@ pub(super) struct Rules {
     pub refs: Refs,
     /// `oneOf` is taken; it works as `anyOf`.
     pub one_of: bool,
-    /// A union may stand beside other keywords.
+    /// A union may stand beside other keywords. Only with open objects: such a union's branches
+    /// are not told apart.
     pub mixed_unions: bool,
     pub tuples: bool,
     pub constant: bool,

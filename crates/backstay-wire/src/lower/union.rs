@@ -82,7 +82,6 @@ impl Pass<'_> {
             return Ok(None);
         }
         let union = self.branches(branches, &step(at, key), depth)?;
-        self.tell_apart(&union, at)?;
         if out.keys().all(|key| ANNOTATIONS.contains(&key.as_str())) {
             return self.joined(union, key, &out, at).map(Some);
         }

@@ -23,11 +23,10 @@ pub fn upper_bound(bytes: u64) -> u64 {
 /// Characters that [`rough`] takes for a token.
 pub const ROUGH: u64 = 4;
 
-/// A crude guess at the tokens of `text`: one for four characters, rounded up. Good for English
-/// prose, far too low for digits, code and other scripts: to show, not to decide.
+/// A crude guess at the tokens of `text`: one for [`ROUGH`] characters, rounded up. Good for
+/// English prose, far too low for digits, code and other scripts: to show, not to decide.
 pub fn rough(text: &str) -> u64 {
-    let characters = text.chars().count();
-    u64::try_from(characters.div_ceil(4)).unwrap_or(u64::MAX)
+    u64::try_from(text.chars().count()).unwrap_or(u64::MAX).div_ceil(ROUGH)
 }
 
 #[cfg(test)]
