@@ -177,6 +177,12 @@ impl Fold {
         std::iter::once(self.finish_seen()).chain(others)
     }
 
+    /// Whether the model has said why it stopped, in a word that is known, for every choice that
+    /// began.
+    pub fn is_finished(&self) -> bool {
+        self.finishes().all(|finish| finish.is_some_and(|finish| finish != Finish::Unknown))
+    }
+
     /// Whether the protocol's own end came.
     pub fn end_seen(&self) -> bool {
         self.ended
@@ -208,9 +214,7 @@ impl Fold {
         if let Some(fault) = self.fault {
             return FoldEnd::TooLarge(fault);
         }
-        let known =
-            self.finishes().all(|finish| finish.is_some_and(|finish| finish != Finish::Unknown));
-        match (known, self.ended) {
+        match (self.is_finished(), self.ended) {
             (true, true) => FoldEnd::Whole { terminator: Terminator::Seen },
             (true, false) => FoldEnd::Whole { terminator: Terminator::Missing },
             (false, true) => FoldEnd::NoFinish,

@@ -64,8 +64,7 @@ pub(super) fn is_silence(fault: Fault) -> bool {
 /// Whether the model has said why it stopped, in a word that is known, for each of
 /// so many choices.
 fn is_finished(fold: &Fold, choices: usize) -> bool {
-    fold.finishes().count() >= choices
-        && fold.finishes().all(|finish| finish.is_some_and(|finish| finish != Finish::Unknown))
+    fold.finishes().count() >= choices && fold.is_finished()
 }
 
 /// Most bytes kept at the gate. What comes before the first content is a head, pings and at most

@@ -30,11 +30,6 @@ impl<G: Gate> Going<G> {
         self.waited
     }
 
-    /// What it has of the gate. `None`: never, but while it is dropped.
-    pub fn pass(&self) -> Option<&G::Pass> {
-        self.pass.as_ref()
-    }
-
     /// Corrects what its class is charged to what it took.
     pub fn took(&mut self, cost: u64) {
         self.took = Some(cost);

@@ -14,7 +14,7 @@ const FRAME: u64 = 128;
 /// What [`super::build`] adds for `target`. Costs a look into the cache for each schema, and nothing
 /// where there is none.
 pub(crate) fn added(cache: &LoweringCache, contract: &Contract, target: &Target) -> Added {
-    let (print, strict) = (contract.schema_print(), has_strict_tools(contract));
+    let (print, strict) = (contract.schema_print(), edits::maybe_strict_tools(contract).is_some());
     if print.is_none() && !strict {
         return Added::default();
     }
@@ -54,11 +54,6 @@ fn of_format(contract: &Contract, target: &Target, fit: &Fit<'_>, source: u64) -
         }
         Asking::Untouched | Asking::Json | Asking::Nothing => Added::default(),
     }
-}
-
-fn has_strict_tools(contract: &Contract) -> bool {
-    let raw = contract.head.raw(&contract.ask.body, "tools").unwrap_or_default();
-    memchr::memmem::find(raw, b"\"strict\"").is_some()
 }
 
 #[cfg(test)]

@@ -240,15 +240,19 @@ fn written(contract: &Contract, held: &Held) -> String {
     }
 }
 
+/// The caller's tools as they came, if one of them may be strict: cheaper than reading every list.
+pub(super) fn maybe_strict_tools(contract: &Contract) -> Option<&[u8]> {
+    let raw = contract.head.raw(&contract.ask.body, "tools")?;
+    memchr::memmem::find(raw, b"\"strict\"").map(|_| raw)
+}
+
 /// The tools with the parameters of strict ones lowered. `None`: they go as they are.
 pub(super) fn strict_tools(
     contract: &Contract,
     target: &Target,
     fit: &mut Fit<'_>,
 ) -> Option<Edit> {
-    let raw = contract.head.raw(&contract.ask.body, "tools")?;
-    // Cheaper than reading every list of tools.
-    memchr::memmem::find(raw, b"\"strict\"")?;
+    let raw = maybe_strict_tools(contract)?;
     let mut tools: Vec<Value> = serde_json::from_slice(raw).ok()?;
     let mut changed = false;
     for tool in &mut tools {

@@ -80,13 +80,9 @@ impl LoweringCache {
     }
 
     /// How many lowerings are kept, failures included.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.kept.lock().len()
-    }
-
-    /// Whether nothing is kept.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 

@@ -9,11 +9,11 @@
 //!                  Chat: out; Messages: waits, its blocks are told in order
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use backstay_decide::fault::Fault;
 use backstay_wire::chat::{Fold, Part};
-use backstay_wire::{Delta, Dialect, Finish, Reply};
+use backstay_wire::{Delta, Dialect, Reply};
 use bytes::Bytes;
 
 use super::{Piece, recast};
@@ -64,7 +64,7 @@ impl Waiting {
 
     /// Whether the model has said why it stopped, in a word that is known, for every choice.
     pub(crate) fn is_finished(&self) -> bool {
-        self.fold.finishes().all(|finish| finish.is_some_and(|finish| finish != Finish::Unknown))
+        self.fold.is_finished()
     }
 
     /// Whether no more can come.
@@ -139,7 +139,7 @@ impl Over {
     /// A whole reply, of which nothing is out yet. It keeps its events where the caller may get
     /// them as they are.
     pub(crate) fn whole(self, dialect: Dialect, told: Told) -> Result<Whole, Failure> {
-        let changed = self.changed(&[])?;
+        let changed = self.changed(&self.final_calls(&[])?);
         let events = (dialect == told.caller && changed.is_empty()).then(|| {
             let wanted = |piece: &&Piece| told.usage || !piece.is_usage();
             let mut raw: Vec<u8> = Vec::new();
@@ -161,15 +161,12 @@ impl Over {
         dialect: Dialect,
         new: &[(usize, String)],
     ) -> Result<Vec<Piece>, Failure> {
-        let changed = self.changed(new)?;
+        let mut calls = self.final_calls(new)?;
+        let changed = self.changed(&calls);
         if changed.is_empty() {
             return Ok(self.pieces);
         }
-        let calls: Vec<recast::Call> = self
-            .final_calls(new)?
-            .into_iter()
-            .filter(|call| dialect == Dialect::OpenaiChat || changed.contains_key(&call.index))
-            .collect();
+        calls.retain(|call| dialect == Dialect::OpenaiChat || changed.contains(&call.index));
         let recast = recast::pieces(dialect, self.pieces, &calls);
         recast.ok_or_else(|| broken("mended tool calls have no place in the stream's events"))
     }
@@ -202,11 +199,12 @@ impl Over {
         Ok(self.pieces)
     }
 
-    /// The calls whose arguments are not what their fragments say: index -> arguments.
-    fn changed(&self, new: &[(usize, String)]) -> Result<BTreeMap<u32, String>, Failure> {
-        let calls = self.final_calls(new)?.into_iter().zip(&self.said);
-        let changed = calls.filter(|(call, (_, said))| call.arguments != *said);
-        Ok(changed.map(|(call, _)| (call.index, call.arguments)).collect())
+    /// The indices of those of `calls`, all in the order begun, whose arguments are not what their
+    /// fragments say.
+    fn changed(&self, calls: &[recast::Call]) -> BTreeSet<u32> {
+        let told = calls.iter().zip(&self.said);
+        let changed = told.filter(|(call, (_, said))| call.arguments != *said);
+        changed.map(|(call, _)| call.index).collect()
     }
 
     /// Every call as it is to be told, in the order begun.

@@ -4,8 +4,8 @@ use backstay_wire::lower::own_values;
 use serde_json::{Map, Value, json};
 
 use super::super::outline::FALLBACK;
-use super::misfit::{WHOLE, reference};
-use super::{Documents, Schema, SchemaFault};
+use super::SchemaFault;
+use super::misfit::{around, reference};
 
 /// The name of a fallback in a sentence about it.
 const NAME: &str = "fallback";
@@ -23,7 +23,7 @@ pub(super) fn misplaced(source: &Value) -> Option<SchemaFault> {
     declared.truncate(MAX_LOOKED_AT);
     let (at, value) = declared.chunks(AT_ONCE).find_map(|some| first_wrong(source, some))?;
     // Once more, under a name for the sentence.
-    let unfit = around(source, [(NAME.to_owned(), at.as_str())].into_iter())?;
+    let unfit = around(source, &Map::from_iter([member(NAME.to_owned(), at)]))?;
     let unfit = unfit.check(&json!({ NAME: value })).err()?;
     let problem = unfit.errors.into_iter().next()?;
     Some(SchemaFault::Fallback { pointer: at.clone(), problem })
@@ -33,9 +33,8 @@ fn first_wrong<'d, 's>(
     source: &Value,
     declared: &'d [(String, &'s Value)],
 ) -> Option<&'d (String, &'s Value)> {
-    let parts =
-        declared.iter().enumerate().map(|(index, (at, _))| (index.to_string(), at.as_str()));
-    let compiled = around(source, parts)?;
+    let members = declared.iter().enumerate().map(|(index, (at, _))| member(index.to_string(), at));
+    let compiled = around(source, &members.collect())?;
     let mut each = declared.iter().enumerate();
     let is_wrong = |(index, (_, value)): &(usize, &(String, &Value))| {
         compiled.check(&json!({ index.to_string(): value })).is_err()
@@ -43,21 +42,14 @@ fn first_wrong<'d, 's>(
     each.find(is_wrong).map(|(_, wrong)| wrong)
 }
 
-/// A schema of an object whose members must fit these parts of `source`.
-fn around<'p>(source: &Value, parts: impl Iterator<Item = (String, &'p str)>) -> Option<Schema> {
-    let members: Map<String, Value> =
-        parts.map(|(name, part)| (name, json!({ "$ref": reference(part) }))).collect();
-    let mut around = json!({ "properties": members });
-    if let Some(draft) = source.get("$schema") {
-        around["$schema"] = draft.clone();
-    }
-    let mut documents = Documents::new();
-    documents.add(WHOLE, source.clone());
-    Schema::compile_with(&around, &documents).ok()
+/// A member that must fit this part of the whole schema.
+fn member(name: String, part: &str) -> (String, Value) {
+    (name, json!({ "$ref": reference(part) }))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Schema;
     use super::*;
 
     fn fault(schema: &Value) -> Option<String> {

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use backstay_wire::pointer;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::super::outline::{Outline, parts};
 use super::{Documents, Schema};
 
 /// Where a schema is put while parts of it are checked; no schema refers to it by itself.
-pub(super) const WHOLE: &str = "urn:backstay:whole";
+const WHOLE: &str = "urn:backstay:whole";
 
 /// Why a value can never stand at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,19 +31,26 @@ pub fn misfit(schema: &Value, pointer: &str, value: &Value) -> Option<Misfit> {
     let each: Vec<Value> = parts.iter().map(|part| json!({ "$ref": reference(part) })).collect();
     let name = pointer.rsplit('/').next().filter(|name| !matches!(*name, "" | "*"));
     let name = pointer::unescape(name.unwrap_or("value"));
-    // Under its name, for the sentence; under the same draft, for the rules.
-    let mut around = json!({ "properties": { name.as_ref(): { "allOf": each } } });
     if each.is_empty() {
         return None;
     }
-    if let Some(draft) = schema.get("$schema") {
+    // Under its name, for the sentence.
+    let member = (name.to_string(), json!({ "allOf": each }));
+    let compiled = around(schema, &Map::from_iter([member]))?;
+    let unfit = compiled.check(&json!({ name: value })).err()?;
+    unfit.errors.into_iter().next().map(Misfit::Value)
+}
+
+/// A schema of an object with these members, which may refer to parts of `source`, under its draft.
+/// `None`: it does not compile.
+pub(super) fn around(source: &Value, members: &Map<String, Value>) -> Option<Schema> {
+    let mut around = json!({ "properties": members });
+    if let Some(draft) = source.get("$schema") {
         around["$schema"] = draft.clone();
     }
     let mut documents = Documents::new();
-    documents.add(WHOLE, schema.clone());
-    let compiled = Schema::compile_with(&around, &documents).ok()?;
-    let unfit = compiled.check(&json!({ name: value })).err()?;
-    unfit.errors.into_iter().next().map(Misfit::Value)
+    documents.add(WHOLE, source.clone());
+    Schema::compile_with(&around, &documents).ok()
 }
 
 /// A reference to a part of the whole schema.
