@@ -18,6 +18,7 @@
 //! | does the request fit? | [`budget`] |
 //! | may it be asked once more? | [`recover::reask`] |
 //! | what does it cost, and may the key pay it? | [`money`], [`spend`] |
+//! | does a reply go wrong while it comes? | [`detectors`] |
 //! | what can the limits carry? | [`capacity`] |
 //! | what is an operator told of, and how often? | [`alert`], [`shift`] |
 
@@ -28,6 +29,7 @@ pub mod breaker;
 pub mod budget;
 pub mod capacity;
 pub mod deadline;
+pub mod detectors;
 pub mod dice;
 pub mod extra;
 pub mod fault;

@@ -1,0 +1,307 @@
+//! Watches a reply while it comes: for loops, for words that say nothing any more, for refusals, for too much and
+//! too slow.
+//!
+//! A guard is fed with decoded text, never with what a network read; however the text is cut, it finds the
+//! same. It holds no clock: what depends on time is told how much of it went by.
+//!
+//! ```text
+//!   pieces ─▶ tokens ─▶ exact period ───────────────▶ hard
+//!                   ├─▶ near period, phrases, entropy ─▶ soft; two of them near the expected end ─▶ degenerate
+//!                   └─▶ length, pace ───────────────▶ hard where a limit is set
+//!   the end ─▶ refusal, what was not read ──────────▶ soft
+//! ```
+//!
+//! A hard signal says that nothing of worth comes any more. It is weighed against what was asked
+//! ([`Guards::weigh`]) before anything is done about it: whoever asks for the same word a thousand times gets it.
+
+mod asked;
+mod calls;
+mod entropy;
+mod length;
+mod lost;
+mod opening;
+mod refusal;
+mod repetition;
+mod signal;
+mod split;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+pub use entropy::Sureness;
+pub use length::{Floor, Length};
+pub use signal::{Channel, Finding, Level, Signal};
+
+use calls::SameCalls;
+use opening::Opening;
+use repetition::{Care, Repetition};
+
+/// Signals that are kept of a reply. Each kind is told once a channel, and calls are many.
+const MOST_SIGNALS: usize = 64;
+
+/// What is done about a finding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reaction {
+    /// It is not looked for.
+    Off,
+    /// It is told as a soft signal.
+    Tell,
+    /// It is told as sure as it is.
+    #[default]
+    Act,
+}
+
+/// What a reply is held to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Repetition of every kind, entropy, and calls that are the same.
+    pub repetition: Reaction,
+    /// How long a reply may be.
+    pub length: Length,
+    /// How quickly it must come. `None`: as it likes.
+    pub pace: Option<Floor>,
+    /// Refusals in words. They are never hard.
+    pub refusal: Reaction,
+    /// Whether the request holds documents or images.
+    pub attachments: Attachments,
+}
+
+/// Whether a request holds documents or images.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Attachments {
+    /// None.
+    #[default]
+    None,
+    /// At least one.
+    Sent,
+}
+
+/// All guards of one reply. Allocates nothing before it is some thirty tokens long.
+#[derive(Clone, Debug)]
+pub struct Guards {
+    limits: Limits,
+    text: Repetition,
+    reasoning: Repetition,
+    /// The call whose arguments come now.
+    call: Option<(u32, Repetition)>,
+    /// Tokens of the calls before it.
+    called: usize,
+    opening: Opening,
+    calls: SameCalls,
+    sureness: Sureness,
+    found: Found,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+struct Found {
+    signals: Vec<Signal>,
+}
+
+impl Guards {
+    /// Guards of a reply that has not begun.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            text: Repetition::new(Care::Prose),
+            reasoning: Repetition::new(Care::Prose),
+            call: None,
+            called: 0,
+            opening: Opening::default(),
+            calls: SameCalls::default(),
+            sureness: Sureness::default(),
+            found: Found::default(),
+        }
+    }
+
+    /// Takes the next piece of `channel`. Returns the surest of the signals that are new.
+    pub fn feed(&mut self, channel: Channel, piece: &str) -> Option<Signal> {
+        let from = self.found.signals.len();
+        if channel == Channel::Text {
+            self.opening.feed(piece);
+        }
+        let (reaction, found) = (self.limits.repetition, &mut self.found);
+        let stream = match channel {
+            Channel::Text => &mut self.text,
+            Channel::Reasoning => &mut self.reasoning,
+            Channel::Call(number) => arguments(&mut self.call, &mut self.called, number),
+        };
+        stream.feed(piece, |finding, level| found.note_loop(reaction, channel, finding, level));
+        self.judge_length();
+        self.found.surest_since(from)
+    }
+
+    /// Takes a whole call of a tool, from this reply or from the conversation before it, in order.
+    pub fn call(&mut self, tool: &str, arguments: &str) -> Option<Signal> {
+        let from = self.found.signals.len();
+        if let Some(finding) = self.calls.note(tool, arguments) {
+            self.found.note_loop(self.limits.repetition, None, finding, Level::Soft);
+        }
+        self.found.surest_since(from)
+    }
+
+    /// Takes how likely the model found the choices for its next token ([`Sureness::note`]).
+    pub fn logprobs(&mut self, logprobs: impl IntoIterator<Item = f32>) -> Option<Signal> {
+        let from = self.found.signals.len();
+        if let Some(finding) = self.sureness.note(logprobs) {
+            self.found.note_loop(self.limits.repetition, None, finding, Level::Soft);
+        }
+        self.found.surest_since(from)
+    }
+
+    /// Judges the pace, `elapsed` after the first content. The signal is hard.
+    pub fn pace(&mut self, elapsed: Duration) -> Option<Signal> {
+        let finding = self.limits.pace?.judge(narrow(self.tokens()), elapsed)?;
+        let from = self.found.signals.len();
+        self.found.note(Signal { finding, level: Level::Hard, channel: None });
+        self.found.surest_since(from)
+    }
+
+    /// Judges the prompt tokens that the provider reports, cached ones included, by an estimate from what
+    /// such prompts took before. Small prompts pass.
+    pub fn prompt_tokens(&mut self, reported: u64, estimated: u64) -> Option<Signal> {
+        let finding = lost::unread(reported, estimated)?;
+        let from = self.found.signals.len();
+        self.found.note(Signal { finding, level: Level::Soft, channel: None });
+        self.found.surest_since(from)
+    }
+
+    /// Judges the reply as a whole, now that no more of it comes. Nothing may be fed after it.
+    pub fn finish(&mut self) -> Option<Signal> {
+        let from = self.found.signals.len();
+        let (reaction, found) = (self.limits.repetition, &mut self.found);
+        let call = self.call.as_mut().map(|(number, stream)| (Channel::Call(*number), stream));
+        let streams = [(Channel::Text, &mut self.text), (Channel::Reasoning, &mut self.reasoning)];
+        for (channel, stream) in streams.into_iter().chain(call) {
+            stream.finish(|finding, level| found.note_loop(reaction, channel, finding, level));
+        }
+        self.judge_length();
+        self.judge_words();
+        self.found.surest_since(from)
+    }
+
+    /// `signal`, softened where the request asked for what was found: its texts hold what is repeated at least
+    /// three times, or the last of them asks for repetition. Costs one pass over the texts, so it is for a signal
+    /// only.
+    #[must_use]
+    pub fn weigh<'a>(
+        &self,
+        signal: Signal,
+        texts: impl IntoIterator<Item = &'a str> + Clone,
+    ) -> Signal {
+        let Finding::Loop { .. } = signal.finding else { return signal };
+        let stream = signal.channel.and_then(|channel| self.of(channel));
+        let last = texts.clone().into_iter().last();
+        let asked = last.is_some_and(asked::for_repetition)
+            || stream.is_some_and(|stream| stream.is_asked_by(texts));
+        Signal { level: if asked { Level::Soft } else { signal.level }, ..signal }
+    }
+
+    /// All signals so far, in the order found.
+    pub fn signals(&self) -> &[Signal] {
+        &self.found.signals
+    }
+
+    /// Tokens so far, of all channels.
+    pub fn tokens(&self) -> usize {
+        let call = self.call.as_ref().map_or(0, |(_, stream)| stream.tokens());
+        self.text.tokens() + self.reasoning.tokens() + self.called + call
+    }
+
+    fn of(&self, channel: Channel) -> Option<&Repetition> {
+        match channel {
+            Channel::Text => Some(&self.text),
+            Channel::Reasoning => Some(&self.reasoning),
+            Channel::Call(number) => {
+                self.call.as_ref().filter(|(open, _)| *open == number).map(|(_, stream)| stream)
+            }
+        }
+    }
+
+    fn judge_length(&mut self) {
+        let tokens = narrow(self.tokens());
+        if let Some((finding, level)) = self.limits.length.judge(tokens) {
+            self.found.note(Signal { finding, level, channel: None });
+        }
+        let expected = self.limits.length.nearly_used(tokens);
+        if let Some(expected) = expected.filter(|_| self.found.has_two_signs()) {
+            let finding = Finding::Degenerate { expected };
+            self.found.note(Signal { finding, level: Level::Soft, channel: None });
+        }
+    }
+
+    fn judge_words(&mut self) {
+        if self.opening.length() == 0 || self.calls.any() || self.call.is_some() {
+            return;
+        }
+        let opening = self.opening.normalised();
+        let soft = |finding| Signal { finding, level: Level::Soft, channel: Some(Channel::Text) };
+        if self.limits.refusal != Reaction::Off && refusal::refuses(&opening, self.opening.length())
+        {
+            self.found.note(soft(Finding::Refusal));
+        }
+        if self.limits.attachments == Attachments::Sent && lost::misses_attachment(&opening) {
+            self.found.note(soft(Finding::MissesAttachment));
+        }
+    }
+}
+
+/// The stream of the arguments of call `number`. Of calls only the last one is remembered; the tokens of those
+/// before are added to `called`.
+fn arguments<'a>(
+    open: &'a mut Option<(u32, Repetition)>,
+    called: &mut usize,
+    number: u32,
+) -> &'a mut Repetition {
+    if open.as_ref().is_none_or(|(of, _)| *of != number) {
+        *called += open.take().map_or(0, |(_, stream)| stream.tokens());
+    }
+    &mut open.get_or_insert_with(|| (number, Repetition::new(Care::Values))).1
+}
+
+impl Found {
+    /// Takes note of a sign of repetition, at most as sure as `reaction` has it.
+    fn note_loop(
+        &mut self,
+        reaction: Reaction,
+        channel: impl Into<Option<Channel>>,
+        finding: Finding,
+        level: Level,
+    ) {
+        let level = match reaction {
+            Reaction::Off => return,
+            Reaction::Tell => Level::Soft,
+            Reaction::Act => level,
+        };
+        self.note(Signal { finding, level, channel: channel.into() });
+    }
+
+    /// Keeps `signal` if it is the first of its kind, level and channel.
+    fn note(&mut self, signal: Signal) {
+        let known = self.signals.iter().any(|known| {
+            known.finding.place() == signal.finding.place()
+                && known.level == signal.level
+                && known.channel == signal.channel
+        });
+        if !known && self.signals.len() < MOST_SIGNALS {
+            self.signals.push(signal);
+        }
+    }
+
+    /// The surest of the signals from number `from` on; of several the first.
+    fn surest_since(&self, from: usize) -> Option<Signal> {
+        self.signals[from..].iter().rev().max_by_key(|signal| signal.level).copied()
+    }
+
+    /// Whether there are two kinds of signs of a loop.
+    fn has_two_signs(&self) -> bool {
+        let mut kinds = self.signals.iter().filter(|signal| signal.finding.is_sign_of_loop());
+        let first = kinds.next().map(|signal| signal.finding.place());
+        first.is_some_and(|first| kinds.any(|signal| signal.finding.place() != first))
+    }
+}
+
+fn narrow(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,59 @@
+//! The first characters of an answer, normalised for a look-up of phrases.
+
+/// Bytes that are kept: some 240 characters of a script of wide ones, more of others.
+const KEPT: usize = 720;
+/// Characters of them that are looked at.
+const LOOKED_AT: usize = 240;
+
+/// How an answer begins, and how long it is.
+#[derive(Clone, Debug)]
+pub(super) struct Opening {
+    bytes: [u8; KEPT],
+    kept: usize,
+    /// Characters in all.
+    length: usize,
+}
+
+impl Default for Opening {
+    fn default() -> Self {
+        Self { bytes: [0; KEPT], kept: 0, length: 0 }
+    }
+}
+
+impl Opening {
+    /// Takes the next piece of the answer.
+    pub(super) fn feed(&mut self, piece: &str) {
+        self.length += piece.chars().count();
+        let room = &mut self.bytes[self.kept..];
+        if room.is_empty() {
+            return;
+        }
+        let taken = piece.len().min(room.len());
+        room[..taken].copy_from_slice(&piece.as_bytes()[..taken]);
+        self.kept += taken;
+    }
+
+    /// Characters in all.
+    pub(super) fn length(&self) -> usize {
+        self.length
+    }
+
+    /// The first 240 characters in lower case, each run of blanks and marks of emphasis as one space, with one kind
+    /// of apostrophe.
+    pub(super) fn normalised(&self) -> String {
+        let text = String::from_utf8_lossy(&self.bytes[..self.kept]);
+        let mut normalised = String::with_capacity(text.len());
+        for letter in text.trim_start().chars().take(LOOKED_AT) {
+            match letter {
+                '\u{2019}' | '\u{2018}' | '\u{02bc}' | '`' => normalised.push('\''),
+                _ if letter.is_whitespace() || matches!(letter, '*' | '_' | '#') => {
+                    if !normalised.ends_with(' ') {
+                        normalised.push(' ');
+                    }
+                }
+                _ => normalised.extend(letter.to_lowercase()),
+            }
+        }
+        normalised
+    }
+}

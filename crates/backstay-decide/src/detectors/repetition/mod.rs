@@ -1,0 +1,157 @@
+//! Finds out that a text only repeats itself.
+//!
+//! Every token costs the same, however long the text is. One exact test is certain; what is found by
+//! likeness is told, and proves nothing: code, tables and lists are alike too.
+//!
+//! | repeated | tokens at least | copies of a period of up to 8, up to 64, more tokens |
+//! |---|---|---|
+//! | words | 128 | 24, 8, 4 |
+//! | words in fenced code, in tables, in a call's arguments; different numbers in turn | 256 | 48, 16, 8 |
+//! | signs only, or digits without an end | 512 | 48, 16, 8 |
+//! | the same number, or encoded bytes | 4,096 | 48, 16, 8 |
+//! | blanks and line ends only | 512 | |
+
+mod period;
+mod phrases;
+mod ring;
+mod rounds;
+
+use period::{Exact, Near, Strictness};
+use phrases::Phrases;
+use ring::{Kept, Ring, View};
+
+use super::entropy::Unigrams;
+use super::signal::{Finding, Level};
+use super::split::{Sort, Splitter, Token};
+
+/// Blank tokens in a row that are a loop.
+const BLANKS: u32 = 512;
+
+/// How the words of a channel are taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Care {
+    /// As prose, outside fences.
+    #[default]
+    Prose,
+    /// As code or values: they are alike by nature.
+    Values,
+}
+
+/// One channel's text, as far as its repetition matters.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Repetition {
+    splitter: Splitter,
+    watch: Watch,
+}
+
+/// What is known of the tokens.
+#[derive(Clone, Debug, Default)]
+struct Watch {
+    care: Care,
+    ring: Ring,
+    exact: Exact,
+    near: Near,
+    phrases: Phrases,
+    unigrams: Unigrams,
+    /// Whether a code fence is open.
+    fenced: bool,
+    /// Blank tokens in a row.
+    blanks: u32,
+    /// Tokens of the period of the loop that was found. 0: none yet.
+    period: usize,
+}
+
+impl Repetition {
+    pub(super) fn new(care: Care) -> Self {
+        Self { splitter: Splitter::default(), watch: Watch { care, ..Watch::default() } }
+    }
+
+    /// Takes `piece`, and gives what is found at each token to `sink`, again and again while it lasts.
+    pub(super) fn feed(&mut self, piece: &str, mut sink: impl FnMut(Finding, Level)) {
+        let watch = &mut self.watch;
+        self.splitter.feed(piece, |token| watch.note(token, &mut sink));
+    }
+
+    /// The last token, now that no more text comes.
+    pub(super) fn finish(&mut self, mut sink: impl FnMut(Finding, Level)) {
+        if let Some(token) = self.splitter.finish() {
+            self.watch.note(token, &mut sink);
+        }
+    }
+
+    /// Tokens so far.
+    pub(super) fn tokens(&self) -> usize {
+        self.watch.ring.count()
+    }
+
+    /// Bytes on the heap.
+    #[cfg(test)]
+    pub(super) fn memory(&self) -> usize {
+        self.watch.ring.memory() + self.watch.unigrams.memory()
+    }
+
+    /// Whether `texts` hold what is repeated here at least three times, in any of its rotations.
+    pub(super) fn is_asked_by<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> bool {
+        let period = self.watch.period;
+        period != 0 && self.watch.ring.stands_in(period, texts)
+    }
+}
+
+impl Watch {
+    fn note(&mut self, token: Token, sink: &mut impl FnMut(Finding, Level)) {
+        self.ring.push(Kept::from(token));
+        let count = self.ring.count();
+        if token.begins_line && token.sort == Sort::Sign && is_fence(token) {
+            self.fenced = !self.fenced;
+        }
+        self.note_blank(token, sink);
+        let before = self.ring.look_up(View::Exact);
+        if let Some(finding) = self.exact_loop(before) {
+            sink(finding, Level::Hard);
+        }
+        let masked = self.ring.look_up(View::Masked);
+        self.near.note(&self.ring, masked);
+        if let Some((period, score)) = self.near.told() {
+            sink(Finding::NearLoop { period: narrow(period), score }, Level::Soft);
+        }
+        if let Some(share) = self.phrases.note(&self.ring, before) {
+            sink(Finding::Phrases { share }, Level::Soft);
+        }
+        if let Some(finding) = self.unigrams.note(count, |back| self.ring.back(back).hash) {
+            sink(finding, Level::Soft);
+        }
+    }
+
+    fn note_blank(&mut self, token: Token, sink: &mut impl FnMut(Finding, Level)) {
+        if !matches!(token.sort, Sort::Blank | Sort::Line) {
+            self.blanks = 0;
+            return;
+        }
+        self.blanks = self.blanks.saturating_add(1);
+        if self.blanks == BLANKS {
+            sink(Finding::Blank { tokens: BLANKS }, Level::Hard);
+        }
+    }
+
+    fn exact_loop(&mut self, before: Option<usize>) -> Option<Finding> {
+        let run = self.exact.note(&self.ring, before)?;
+        let careful = self.fenced || self.care == Care::Values;
+        let asked = Strictness::of(&self.ring, run.period, careful).tokens(run.period);
+        // Looked at again only when it is twice as long, so that looking stays cheap.
+        self.exact.wait_for(if run.tokens < asked { asked } else { run.tokens * 2 });
+        if run.tokens < asked {
+            return None;
+        }
+        self.period = run.period;
+        let copies = narrow(run.tokens / run.period);
+        Some(Finding::Loop { period: narrow(run.period), copies, tokens: narrow(run.tokens) })
+    }
+}
+
+fn is_fence(token: Token) -> bool {
+    matches!(token.first, b'`' | b'~') && token.length >= 3
+}
+
+fn narrow(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,215 @@
+//! What a guard found, how sure it is, and the numbers it comes from.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Where in a reply a piece stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Channel {
+    /// The text of the answer.
+    Text,
+    /// The model's reasoning.
+    Reasoning,
+    /// The arguments of the tool call with this number.
+    Call(u32),
+}
+
+/// What a signal is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Worth telling: alone it proves nothing.
+    Soft,
+    /// The reply is worthless from here on: the provider need not be listened to any more.
+    Hard,
+}
+
+/// Something that is wrong with a reply.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Signal {
+    /// What it is, with its numbers.
+    pub finding: Finding,
+    /// How sure it is.
+    pub level: Level,
+    /// Where it was found. `None`: in the reply as a whole.
+    pub channel: Option<Channel>,
+}
+
+/// What was found. Tokens are those of the guard: about as many as the model's own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Finding {
+    /// The end of the text repeats itself exactly.
+    Loop {
+        /// Tokens of what is repeated. At least 1.
+        period: u32,
+        /// How often it stands there. At least 4.
+        copies: u32,
+        /// Tokens of all copies.
+        tokens: u32,
+    },
+    /// Nothing but blanks and line ends any more.
+    Blank {
+        /// How many tokens of them in a row.
+        tokens: u32,
+    },
+    /// The end of the text repeats itself but for a few tokens, or for its numbers.
+    NearLoop {
+        /// Tokens after which it comes again.
+        period: u32,
+        /// Tokens that were as expected, less what the others count.
+        score: u32,
+    },
+    /// Most of the last tokens stand in phrases of eight that were there before.
+    Phrases {
+        /// Thousandths of the tokens. 0 to 1000.
+        share: u32,
+    },
+    /// The last tokens are few different ones, or the model was sure of each of them.
+    LowEntropy {
+        /// Thousandths of a bit a token.
+        millibits: u32,
+        /// For how many tokens.
+        tokens: u32,
+    },
+    /// Two different soft signals, and most of the expected output is used up.
+    Degenerate {
+        /// Tokens that were expected.
+        expected: u32,
+    },
+    /// The reply refuses, in words.
+    Refusal,
+    /// The reply is longer than replies of its kind are.
+    Runaway {
+        /// Tokens that are allowed.
+        limit: u32,
+    },
+    /// The reply comes too slowly.
+    Slow {
+        /// Tokens so far.
+        tokens: u32,
+        /// In how much time.
+        elapsed: Duration,
+        /// Tokens in a thousand seconds that are asked.
+        floor: u32,
+    },
+    /// The model read much less than was sent.
+    Unread {
+        /// Prompt tokens that the provider reports.
+        reported: u64,
+        /// Prompt tokens that were sent, as far as is known.
+        estimated: u64,
+    },
+    /// The reply says that there is no document, where one was sent.
+    MissesAttachment,
+    /// The same call of a tool, with the same arguments.
+    SameCall {
+        /// How often in a row.
+        times: u32,
+    },
+}
+
+impl Finding {
+    /// Names of all findings, in the order of [`code`](Self::code)'s cases.
+    pub const CODES: [&'static str; 12] = [
+        "loop",
+        "blank",
+        "near_loop",
+        "phrases",
+        "low_entropy",
+        "degenerate",
+        "refusal",
+        "runaway",
+        "slow",
+        "unread",
+        "misses_attachment",
+        "same_call",
+    ];
+
+    /// The stable name, for logs and metrics.
+    pub const fn code(&self) -> &'static str {
+        Self::CODES[self.place()]
+    }
+
+    /// Whether it is a sign of a loop, and no proof of one.
+    pub(super) const fn is_sign_of_loop(&self) -> bool {
+        matches!(
+            self,
+            Self::NearLoop { .. }
+                | Self::Phrases { .. }
+                | Self::LowEntropy { .. }
+                | Self::SameCall { .. }
+        )
+    }
+
+    /// Its place among [`CODES`](Self::CODES).
+    pub(super) const fn place(&self) -> usize {
+        match self {
+            Self::Loop { .. } => 0,
+            Self::Blank { .. } => 1,
+            Self::NearLoop { .. } => 2,
+            Self::Phrases { .. } => 3,
+            Self::LowEntropy { .. } => 4,
+            Self::Degenerate { .. } => 5,
+            Self::Refusal => 6,
+            Self::Runaway { .. } => 7,
+            Self::Slow { .. } => 8,
+            Self::Unread { .. } => 9,
+            Self::MissesAttachment => 10,
+            Self::SameCall { .. } => 11,
+        }
+    }
+}
+
+/// The arithmetic, such as `period of 12 tokens, 9 copies, 131 tokens`.
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Loop { period, copies, tokens } => write!(
+                f,
+                "period of {period} token{}, {copies} copies, {tokens} tokens",
+                if period == 1 { "" } else { "s" }
+            ),
+            Self::Blank { tokens } => write!(f, "{tokens} tokens of nothing but blanks"),
+            Self::NearLoop { period, score } => {
+                write!(f, "about the same again every {period} tokens, score {score}")
+            }
+            Self::Phrases { share } => {
+                write!(f, "{} % of the last tokens in phrases that were there before", share / 10)
+            }
+            Self::LowEntropy { millibits, tokens } => {
+                write!(f, "{} bits a token for {tokens} tokens", thousandths(millibits))
+            }
+            Self::Degenerate { expected } => {
+                write!(f, "two signs of a loop, and over 75 % of {expected} expected tokens")
+            }
+            Self::Refusal => f.write_str("the reply refuses"),
+            Self::Runaway { limit } => write!(f, "over {limit} tokens"),
+            Self::Slow { tokens, elapsed, floor } => write!(
+                f,
+                "{tokens} tokens in {:.1} s, at least {} a second asked",
+                elapsed.as_secs_f64(),
+                thousandths(floor)
+            ),
+            Self::Unread { reported, estimated } => {
+                write!(f, "{reported} prompt tokens reported, about {estimated} sent")
+            }
+            Self::MissesAttachment => f.write_str("the reply misses a document that was sent"),
+            Self::SameCall { times } => write!(f, "the same tool call {times} times"),
+        }
+    }
+}
+
+impl fmt::Display for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.finding)?;
+        match self.channel {
+            None | Some(Channel::Text) => Ok(()),
+            Some(Channel::Reasoning) => f.write_str(", in the reasoning"),
+            Some(Channel::Call(number)) => write!(f, ", in the arguments of call {number}"),
+        }
+    }
+}
+
+fn thousandths(number: u32) -> String {
+    format!("{}.{:02}", number / 1000, number % 1000 / 10)
+}

@@ -1,0 +1,201 @@
+//! Tests of all guards together.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// What `line` gives for each number below `count`, joined.
+fn lines(count: u32, line: impl Fn(u32) -> String) -> String {
+    (0..count).map(line).collect()
+}
+
+fn fed(limits: Limits, channel: Channel, text: &str) -> Vec<Signal> {
+    let mut guards = Guards::new(limits);
+    guards.feed(channel, text);
+    guards.finish();
+    guards.signals().to_vec()
+}
+
+fn hard(channel: Channel, text: &str) -> Option<String> {
+    let signals = fed(Limits::default(), channel, text);
+    signals.iter().find(|signal| signal.level == Level::Hard).map(ToString::to_string)
+}
+
+#[test]
+fn a_sentence_that_comes_again_and_again_is_told_with_its_arithmetic() {
+    let text = "The cat sat on the mat and looked at me. ".repeat(30);
+    assert_eq!(
+        hard(Channel::Text, &text).as_deref(),
+        Some("period of 11 tokens, 11 copies, 128 tokens")
+    );
+    assert_eq!(
+        hard(Channel::Reasoning, &text).as_deref(),
+        Some("period of 11 tokens, 11 copies, 128 tokens, in the reasoning")
+    );
+    assert_eq!(
+        hard(Channel::Call(2), &text).as_deref(),
+        Some("period of 11 tokens, 23 copies, 256 tokens, in the arguments of call 2")
+    );
+}
+
+#[test]
+fn prose_that_does_not_repeat_itself_passes() {
+    let text = lines(400, |n| format!("word{} and {} make a line\n", n * n, n * 7));
+    assert_eq!(hard(Channel::Text, &text), None);
+}
+
+#[test]
+fn the_copies_asked_are_exact() {
+    let sentence = "one two three four five six seven eight nine. ";
+    // 10 tokens with the full stop; the space after it goes with the next word.
+    let (enough, short) = (sentence.repeat(13), sentence.repeat(12));
+    assert!(hard(Channel::Text, &enough).is_some());
+    assert_eq!(hard(Channel::Text, &short), None);
+    // A block of 1,800 tokens is known in its fourth copy.
+    let block = lines(600, |n| format!(" w{} x", n * 7919 % 1000));
+    assert!(hard(Channel::Text, &block.repeat(4)).is_some());
+    assert_eq!(hard(Channel::Text, &block.repeat(3)), None);
+}
+
+#[test]
+fn a_list_of_the_same_item_is_a_loop_although_its_numbers_rise() {
+    let same = lines(80, |n| format!("{n}. Dubai\n"));
+    assert!(hard(Channel::Text, &same).is_some());
+    let others = lines(80, |n| format!("{n}. City {}\n", n * n));
+    assert_eq!(hard(Channel::Text, &others), None);
+}
+
+#[test]
+fn what_is_uniform_by_nature_passes() {
+    let zeros = format!("[{}]", "0, ".repeat(1000));
+    let matrix = "[0.5,0.5,0.5],".repeat(250);
+    let hex = "00000010  00 00 00 00 ff ff ff ff\n".repeat(80);
+    let base64 = format!("data:audio/mp3;base64,AAAA{}==", "V".repeat(6000));
+    let table = format!("| a | b |\n|---|---|\n{}", "| x | y |\n".repeat(20));
+    let rule = "-".repeat(1500);
+    for text in [zeros, matrix, hex, base64, table, rule] {
+        assert_eq!(hard(Channel::Text, &text), None, "{text}");
+    }
+}
+
+#[test]
+fn blanks_and_digits_without_an_end_are_loops() {
+    assert!(hard(Channel::Text, &format!("{{\"a\": 1{}", "\n".repeat(600))).is_some());
+    assert!(hard(Channel::Call(0), &format!("{{\"a\": {}", " ".repeat(2100))).is_some());
+    assert!(hard(Channel::Call(0), &format!("{{\"a\": 0.1{}", "0".repeat(3000))).is_some());
+    assert!(hard(Channel::Text, &"!".repeat(3000)).is_some());
+}
+
+#[test]
+fn a_fence_asks_for_twice_as_many_copies() {
+    let line = "let total = total + price * count;\n";
+    assert_eq!(hard(Channel::Text, &format!("```rust\n{}", line.repeat(14))), None);
+    assert!(hard(Channel::Text, &line.repeat(14)).is_some());
+    assert!(hard(Channel::Text, &format!("```rust\n{}", line.repeat(40))).is_some());
+    assert!(hard(Channel::Text, &format!("```\nx\n```\n{}", line.repeat(14))).is_some());
+}
+
+#[test]
+fn a_request_for_repetition_softens_a_loop() {
+    let mut guards = Guards::new(Limits::default());
+    let signal = guards.feed(Channel::Text, &"I shall not talk in class. ".repeat(30)).unwrap();
+    assert_eq!(signal.level, Level::Hard);
+    let level = |texts: &[&str]| guards.weigh(signal, texts.iter().copied()).level;
+    assert_eq!(level(&["Write about school."]), Level::Hard);
+    assert_eq!(level(&["Repeat a sentence."]), Level::Soft);
+    assert_eq!(level(&["Write it a hundred, no, 120 times."]), Level::Soft);
+    assert_eq!(level(&["Three times a day I eat."]), Level::Hard);
+    let shown =
+        "I shall not talk in class. I shall not talk in class. I shall not talk in class. Go on";
+    assert_eq!(level(&[shown, "Please."]), Level::Soft);
+    assert_eq!(level(&["I shall not talk in class. Why?"]), Level::Hard);
+}
+
+#[test]
+fn a_policy_may_have_loops_told_only_or_not_at_all() {
+    let text = "again and again ".repeat(100);
+    let told = Limits { repetition: Reaction::Tell, ..Limits::default() };
+    assert!(fed(told, Channel::Text, &text).iter().all(|signal| signal.level == Level::Soft));
+    let off = Limits { repetition: Reaction::Off, ..Limits::default() };
+    assert_eq!(fed(off, Channel::Text, &text), []);
+}
+
+#[test]
+fn length_and_pace_are_held_to_their_limits() {
+    let length = Length { expected: Some(10), most: Some(30) };
+    let pace = Some(Floor { tokens_per_kilosecond: 10_000, over: Duration::from_secs(2) });
+    let mut guards = Guards::new(Limits { length, pace, ..Limits::default() });
+    assert_eq!(guards.feed(Channel::Text, &"word ".repeat(20)), None);
+    let soft = guards.feed(Channel::Text, "one two three ").unwrap();
+    assert_eq!((soft.level, soft.to_string()), (Level::Soft, "over 20 tokens".to_owned()));
+    assert_eq!(guards.pace(Duration::from_secs(1)), None);
+    assert_eq!(guards.pace(Duration::from_secs(2)), None);
+    let slow = guards.pace(Duration::from_secs(4)).unwrap();
+    assert_eq!(slow.to_string(), "23 tokens in 4.0 s, at least 10.00 a second asked");
+    let hard = guards.feed(Channel::Reasoning, &"word ".repeat(20)).unwrap();
+    assert_eq!((hard.level, hard.to_string()), (Level::Hard, "over 30 tokens".to_owned()));
+}
+
+#[test]
+fn the_same_call_five_times_is_told() {
+    let mut guards = Guards::new(Limits::default());
+    for _ in 0..4 {
+        assert_eq!(guards.call("search", "{\"q\": 1}"), None);
+    }
+    assert_eq!(guards.call("search", "{\"q\":2}"), None);
+    for _ in 0..4 {
+        assert_eq!(guards.call("search", "{\"q\": 1}"), None);
+    }
+    let signal = guards.call("search", "{\"q\":1}").unwrap();
+    assert_eq!(
+        (signal.level, signal.to_string()),
+        (Level::Soft, "the same tool call 5 times".into())
+    );
+}
+
+#[test]
+fn prompt_tokens_far_below_the_estimate_are_told() {
+    let mut guards = Guards::new(Limits::default());
+    assert_eq!(guards.prompt_tokens(6000, 10_000), None);
+    assert_eq!(guards.prompt_tokens(10, 500), None);
+    assert!(guards.prompt_tokens(5999, 10_000).is_some());
+}
+
+#[test]
+fn a_short_reply_takes_no_memory() {
+    let mut guards = Guards::new(Limits::default());
+    guards.feed(
+        Channel::Text,
+        "Thirty tokens and fewer need nothing of the heap, whatever they say.",
+    );
+    assert_eq!(guards.text.memory(), 0);
+    guards.feed(
+        Channel::Text,
+        &"Long replies may have more of it, but never too much. ".repeat(2000),
+    );
+    assert!(guards.text.memory() <= 68 << 10, "{} bytes", guards.text.memory());
+}
+
+proptest! {
+    /// Words, signs, blanks, wide characters; repeated, so that there is something to be found.
+    #[test]
+    fn any_cut_finds_the_same(
+        block in "[a-c 0-9\n|`.日é😀-]{1,40}",
+        copies in 1_usize..200,
+        cuts in prop::collection::vec(1_usize..90, 1..8),
+    ) {
+        let text = block.repeat(copies);
+        let whole = fed(Limits::default(), Channel::Text, &text);
+        let mut guards = Guards::new(Limits::default());
+        let mut letters = text.chars().peekable();
+        for size in cuts.iter().cycle() {
+            if letters.peek().is_none() {
+                break;
+            }
+            let piece: String = letters.by_ref().take(*size).collect();
+            guards.feed(Channel::Text, &piece);
+        }
+        guards.finish();
+        prop_assert_eq!(guards.signals(), whole.as_slice());
+    }
+}
