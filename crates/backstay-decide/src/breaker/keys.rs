@@ -25,7 +25,7 @@ pub enum KeyRest {
 pub struct Keys {
     /// Never empty: a target without a key has one that is nobody's.
     keys: Vec<Key>,
-    /// Whose turn it is.
+    /// Whose turn it is, counted round and round.
     turn: usize,
 }
 
@@ -53,7 +53,6 @@ impl Keys {
     /// Makes it `count` keys; what is known of those that stay, stays.
     pub fn resize(&mut self, count: usize) {
         self.keys.resize_with(count.clamp(1, MAX_KEYS), Key::default);
-        self.turn %= self.keys.len();
     }
 
     /// Lets a key rest until `until`; never less long than before. An unknown key is none.
@@ -142,7 +141,7 @@ impl Keys {
 
     /// The key was used: it is the next one's turn.
     pub(super) fn used(&mut self, key: usize) {
-        self.turn = (key + 1) % self.keys.len();
+        self.turn = key + 1;
     }
 }
 
@@ -151,7 +150,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::breaker::Suits;
+    use crate::breaker::{Suits, Verdict};
+    use crate::dice::Scripted;
 
     const fn at(seconds: u64) -> Moment {
         Moment::at(Duration::from_secs(seconds))
@@ -214,9 +214,62 @@ mod tests {
         assert_eq!(keys.rests(0, at(0)), Some((at(100), KeyRest::Quota)));
         keys.rest(0, at(200), KeyRest::Rejected);
         assert_eq!(keys.rests(0, at(0)), Some((at(200), KeyRest::Rejected)));
+        keys.rest(0, at(200), KeyRest::Quota);
+        assert_eq!(
+            keys.rests(0, at(0)),
+            Some((at(200), KeyRest::Rejected)),
+            "the first word stays"
+        );
         keys.rest(7, at(100), KeyRest::Quota);
         assert_eq!(keys.rests(7, at(0)), None);
         assert!(keys.throttling(7).is_none());
+    }
+
+    #[test]
+    fn the_key_that_is_back_first_is_the_one_to_force() {
+        for (rests, first) in [([100, 60, 80], 1), ([100, 80, 60], 2), ([60, 80, 100], 0)] {
+            let mut keys = Keys::new(3);
+            for (key, seconds) in rests.into_iter().enumerate() {
+                keys.rest(key, at(seconds), KeyRest::Quota);
+            }
+            assert_eq!(keys.first_back(), first);
+        }
+    }
+
+    /// Keys whose breakers opened at 0 and are ready to be tested from 40 s on.
+    fn opened(count: usize) -> (Keys, Limits) {
+        let mut keys = Keys::new(count);
+        let limits = Limits { failures: 3, ..Limits::AVAILABILITY };
+        for breaker in keys.breakers() {
+            for _ in 0..3 {
+                let pass = breaker.admit(&ask(0), &limits).pass.unwrap();
+                breaker.note(pass, Verdict::Failure, at(0), &limits, &mut Scripted(Vec::new()));
+            }
+        }
+        (keys, limits)
+    }
+
+    #[test]
+    fn why_no_key_may_be_used_is_the_reason_of_the_one_or_the_best_of_several() {
+        let why = |keys: &Keys, ask: &Ask, limits: &Limits| {
+            keys.look(ask, Some(limits)).map_err(|denied| denied.why)
+        };
+        let unsuited = Ask { suits: Suits::HealthyOnly, ..ask(40) };
+        let (one, limits) = opened(1);
+        assert_eq!(why(&one, &ask(0), &limits), Err(Denial::Open));
+        let (two, _) = opened(2);
+        assert_eq!(why(&two, &ask(0), &limits), Err(Denial::Keys));
+        assert_eq!(why(&two, &unsuited, &limits), Err(Denial::Share));
+    }
+
+    #[test]
+    fn a_key_that_is_well_goes_before_one_to_be_tested_by_force() {
+        let (mut keys, limits) = opened(1);
+        keys.resize(2);
+        let last_one = Ask { suits: Suits::HealthyOnly, elsewhere: Elsewhere::Nobody, ..ask(40) };
+        assert_eq!(keys.look(&last_one, Some(&limits)), Ok(1));
+        keys.rest(1, at(100), KeyRest::Quota);
+        assert_eq!(keys.look(&last_one, Some(&limits)), Ok(0));
     }
 
     #[test]
@@ -225,6 +278,7 @@ mod tests {
         keys.rest(0, at(100), KeyRest::Quota);
         assert_eq!(use_next(&mut keys, 0), Ok(1));
         keys.resize(2);
+        assert_eq!(use_next(&mut keys, 0), Ok(1));
         assert_eq!(use_next(&mut keys, 0), Ok(1));
         keys.resize(1);
         assert!(use_next(&mut keys, 0).is_err());

@@ -230,6 +230,19 @@ mod tests {
     }
 
     #[test]
+    fn the_combined_rule_looks_at_its_window_only_and_rests_to_the_second() {
+        let rule = Limits::COMBINED;
+        assert_eq!((rule.stretch, rule.jitter), (Duration::ZERO, 0.0));
+        assert_eq!(rule.shortest_rest, rule.longest_rest);
+    }
+
+    #[test]
+    fn modes_have_the_names_an_operator_gives() {
+        let names = Mode::ALL.map(Mode::name);
+        assert_eq!(names, ["automatic", "forced_open", "forced_closed", "metrics_only"]);
+    }
+
+    #[test]
     fn the_stretch_keeps_what_the_longer_rule_needs() {
         assert_eq!(Limits::default().keep(), 20);
         let mut limits = Limits::default();
