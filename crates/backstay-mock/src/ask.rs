@@ -70,6 +70,8 @@ pub(crate) struct Ask {
     pub(crate) first_digest: u64,
     /// The last message is a tool's result.
     pub(crate) after_tool: bool,
+    /// The last message is the assistant's: the reply is to go on from it.
+    pub(crate) prefilled: bool,
     /// A quarter of the request's bytes, at least 1.
     pub(crate) prompt_tokens: u64,
     pub(crate) embed: Option<Embed>,
@@ -163,6 +165,7 @@ impl Ask {
             last_digest,
             last_user,
             after_tool: messages.last().is_some_and(is_tool_result),
+            prefilled: messages.last().is_some_and(|last| last.role == "assistant"),
             prompt_tokens: u64::try_from(bytes.len() / 4).unwrap_or(1).max(1),
             embed: (endpoint == Endpoint::Embeddings).then(|| embed(&body)),
         })

@@ -6,7 +6,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
-    /// Nothing is wrong.
+    /// Nothing is wrong with the reply.
     Healthy,
     /// An error status with the body the provider sends with it.
     Status,
@@ -66,6 +66,7 @@ pub const GENERAL_PARAMS: &[(&str, &str)] = &[
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Healthy,
+    RejectsPrefill,
     Status(Refusal),
     Transport(Wire),
     Structure(Damage),
@@ -202,6 +203,13 @@ static ALL: &[Behaviour] = &[
         params: &[],
         summary: "answers as asked: schema, tools, cap and stream are honoured",
         kind: Kind::Healthy,
+    },
+    Behaviour {
+        name: "rejects-prefill",
+        family: Family::Healthy,
+        params: &[],
+        summary: "healthy, and 400 for a request whose last message is the assistant's",
+        kind: Kind::RejectsPrefill,
     },
     status("status-400", 400, "bad request"),
     status("status-401", 401, "the key is not accepted"),

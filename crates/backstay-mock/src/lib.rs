@@ -128,11 +128,19 @@ impl Mock {
         self.server.stage.reset();
     }
 
-    /// Makes `model` play these behaviours, one a call; the last repeats. A step that names no
-    /// behaviour is answered as an unknown model.
+    /// Makes `model` play these behaviours, one a call; the last repeats. The model `*` is every one
+    /// without a script of its own. A step that names no behaviour is answered as an unknown model.
     pub fn script(&self, model: &str, steps: &[&str]) {
         let steps = steps.iter().map(|step| (*step).to_owned()).collect();
         self.server.stage.memory.lock().script(model.to_owned(), steps);
+    }
+
+    /// Whether `order` can be played: a behaviour, with parameters.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong; for an unknown name, with the nearest one.
+    pub fn can_play(order: &str) -> Result<(), String> {
+        order::Order::read(order).map(|_| ()).map_err(|bad| bad.to_string())
     }
 
     /// Limits what `model` may be asked in any minute; a limit of nothing takes it away. A request over

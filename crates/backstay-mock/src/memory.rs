@@ -10,6 +10,9 @@ const MAX_KEPT: usize = 50_000;
 /// Steps in one script.
 pub(crate) const MAX_STEPS: usize = 1_000;
 
+/// The name of the script for models that have none of their own.
+const ANY: &str = "*";
+
 /// Counts since the last reset.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
@@ -50,7 +53,8 @@ impl Memory {
         let key = digest(model.as_bytes()).rotate_left(1) ^ first_user;
         let ask = self.asks.entry(key).or_insert(0);
         *ask = ask.saturating_add(1);
-        let step = self.scripts.get_mut(model).and_then(Script::play);
+        let part = if self.scripts.contains_key(model) { model } else { ANY };
+        let step = self.scripts.get_mut(part).and_then(Script::play);
         Turn { call, ask: *ask, step }
     }
 
@@ -129,6 +133,15 @@ mod tests {
         assert_eq!(memory.take("s", 0).step.as_deref(), Some("one"));
         memory.script("e".into(), Vec::new());
         assert_eq!(memory.take("e", 0).step, None);
+    }
+
+    #[test]
+    fn a_model_without_a_script_plays_the_one_for_any() {
+        let mut memory = Memory::default();
+        memory.script(ANY.into(), vec!["any".into()]);
+        memory.script("s".into(), vec!["own".into()]);
+        let mut play = |model: &str| memory.take(model, 0).step;
+        assert_eq!([play("s"), play("other")].map(Option::unwrap), ["own", "any"]);
     }
 
     #[test]

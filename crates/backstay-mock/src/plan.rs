@@ -84,6 +84,10 @@ impl Plan {
                 advise(&mut reply.headers, params);
                 Act::Reply(reply)
             }
+            Kind::RejectsPrefill if scene.ask.prefilled => {
+                let (dialect, tag) = (scene.ask.dialect(), scene.tag);
+                Act::Reply(Reply::error(errors::no_prefill(dialect, tag), dialect, tag))
+            }
             Kind::Transport(Wire::Reset) => Act::Reset,
             Kind::Transport(Wire::Silence) => Act::Hold(params.hold()),
             Kind::Transport(Wire::SlowHeaders) => {
@@ -104,7 +108,7 @@ impl Plan {
             Kind::Structure(damage) => Act::Reply(structure(scene, damage)),
             Kind::Stream(fault) => Act::Reply(snagged(scene, fault)),
             Kind::Tools(play) => Act::Reply(tools(scene, play)),
-            Kind::Healthy => Act::Reply(healthy(scene)),
+            Kind::Healthy | Kind::RejectsPrefill => Act::Reply(healthy(scene)),
         };
         Self { wait, act }
     }

@@ -333,6 +333,22 @@ async fn a_providers_words_that_look_like_the_librarys_own_go_on_as_they_are() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_callers_own_prefill_that_a_model_rejects_is_the_callers_error_at_once() {
+    let world =
+        Setup::new().backed("begun", "anthropic", &["rejects-prefill"], ROUTE).start().await;
+    for dialect in BOTH {
+        let mut body = request(dialect, "begun", HELLO);
+        let begun = json!({"role": "assistant", "content": "A lighthouse"});
+        body["messages"].as_array_mut().expect("messages").push(begun);
+        let seen = world.ask(dialect, &body).await;
+        assert_eq!(told::not_typed(dialect, &seen, 400, "request_rejected"), [""; 0]);
+        assert!(seen.text().contains("prefill"), "{}", seen.text());
+    }
+    assert_eq!((world.log("begun-1").len(), world.log("begun-2").len()), (2, 0));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn half_open_connections_are_closed_after_the_header_timeout() {
     let world = world().await;
     for sent in [&b""[..], b"POST /v1/chat/comp", b"POST /v1/messages HTTP/1.1\r\nhost: g\r\nx-a: "]

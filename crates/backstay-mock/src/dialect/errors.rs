@@ -139,6 +139,16 @@ pub(crate) fn invalid(dialect: Dialect, invalid: &Invalid, tag: Tag) -> Wrong {
     }
 }
 
+/// 400 for a reply that was begun by the caller.
+pub(crate) fn no_prefill(dialect: Dialect, tag: Tag) -> Wrong {
+    let message = "This model does not support assistant message prefill. The conversation must \
+        end with a user message.";
+    match dialect {
+        Dialect::OpenAi => told(400, INVALID, message, None, Some("messages")),
+        Dialect::Anthropic => named(400, INVALID, message, tag),
+    }
+}
+
 /// 404 for a model; `hint` is added to OpenAI's and Anthropic's own sentence.
 pub(crate) fn no_model(dialect: Dialect, model: &str, hint: &str, tag: Tag) -> Wrong {
     match dialect {

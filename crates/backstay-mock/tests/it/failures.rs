@@ -6,7 +6,7 @@ use backstay_mock::End;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::case::{FORMS, Form, case, gold, knowing};
+use crate::case::{FORMS, Form, body_case, case, gold, knowing};
 use crate::client::{BOTH, Dialect, Ended, request, streamed};
 
 /// name, status, OpenAI's type and code, Anthropic's type
@@ -151,4 +151,22 @@ async fn slow_behaviours_are_late_in_the_place_they_say() {
     let start = Instant::now();
     case(&mock, Dialect::OpenAi, Form::Stream, "healthy+n=6+gap=10ms").await.said();
     assert!(start.elapsed() >= Duration::from_millis(50));
+}
+
+#[tokio::test]
+async fn a_request_that_ends_with_the_assistants_words_is_rejected_where_prefill_is() {
+    let mock = knowing().await;
+    for dialect in BOTH {
+        for form in FORMS {
+            let fine = case(&mock, dialect, form, "rejects-prefill").await;
+            assert_eq!(fine.said(), (gold().to_string(), fine.normal()));
+            let mut body = request(dialect, "rejects-prefill");
+            let messages = body["messages"].as_array_mut().expect("messages");
+            messages.push(json!({"role": "assistant", "content": "{\"category\":"}));
+            let rejected = body_case(&mock, dialect, form, body).await;
+            assert_eq!(rejected.seen.status, 400);
+            let message = &rejected.seen.json()["error"]["message"];
+            assert!(message.as_str().is_some_and(|m| m.contains("prefill")), "{message}");
+        }
+    }
 }

@@ -42,7 +42,7 @@ async fn every_behaviour_ends_as_its_family_does() {
 /// No behaviour goes without a test of its own, and none is tested that does not exist.
 #[test]
 fn every_behaviour_is_in_a_table() {
-    let mut tested: BTreeSet<&str> = ["healthy", "status-503-html"].into();
+    let mut tested: BTreeSet<&str> = ["healthy", "status-503-html", "rejects-prefill"].into();
     tested.extend(crate::failures::STATUSES.iter().map(|row| row.0));
     tested
         .extend(crate::damages::DAMAGES.iter().map(|row| row.0.split('+').next().expect("a name")));
