@@ -40,6 +40,10 @@ bench-decide *args:
 resilience *args:
     tests/resilience/run {{args}}
 
+# faults against the gateway: a file, and --fast for short waits
+drill file *args:
+    cargo run --release -- drill {{file}} {{args}}
+
 # the long checks
 nightly *steps:
     scripts/nightly {{steps}}

@@ -46,6 +46,8 @@ enum Command {
     Check(command::check::Check),
     /// Runs the triage example against a misbehaving provider: no key, no service
     Demo(command::demo::Demo),
+    /// Plays faults from a file against our gateway or another one, and says what held
+    Drill(command::drill::Command),
     /// Runs a model provider that misbehaves on request
     Mock(command::mock::Mock),
     /// Mends the JSON of a model's reply and names every edit
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => command::serve::run(&serve),
         Command::Check(check) => command::check::run(&check),
         Command::Demo(demo) => command::demo::run(&demo),
+        Command::Drill(drill) => command::drill::run(&drill),
         Command::Mock(mock) => command::mock::run(&mock),
         Command::Mend(mend) => command::mend::run(&mend),
         Command::Explain(explain) => command::explain::run(&explain),

@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod demo;
+pub(crate) mod drill;
 pub(crate) mod explain;
 pub(crate) mod mend;
 pub(crate) mod mock;

@@ -317,9 +317,11 @@ impl Drop for Call {
     }
 }
 
-/// The whole stream that tells `reply`.
-fn told(dialect: Dialect, model: &str, reply: &Reply, usage: bool) -> Bytes {
+/// The whole stream that tells `reply`. It names the model that answered, as a plain body does, and
+/// `asked` where the reply names none.
+fn told(dialect: Dialect, asked: &str, reply: &Reply, usage: bool) -> Bytes {
     let usage = if usage { UsageEvent::Send } else { UsageEvent::Omit };
+    let model = if reply.model.is_empty() { asked } else { &reply.model };
     let mut writer = dialect.stream_writer(model, usage);
     let mut out = Vec::new();
     for delta in reply.deltas() {

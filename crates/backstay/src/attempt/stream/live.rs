@@ -99,7 +99,8 @@ impl Live {
             How::AsTheyAre
         } else {
             let usage = if usage_asked { UsageEvent::Send } else { UsageEvent::Omit };
-            How::Anew(Box::new(caller.stream_writer(&call.contract.model, usage)))
+            // Without a name of ours it names the model that answers.
+            How::Anew(Box::new(caller.stream_writer("", usage)))
         };
         let passing = Passing {
             how,
