@@ -36,6 +36,10 @@ bench-overhead *args:
 bench-decide *args:
     bench/decide/run {{args}}
 
+# what the stream guards catch, take for a loop wrongly, and cost
+bench-detectors *args:
+    bench/detectors/run {{args}}
+
 # outages, cancels and a backfill, with processes of their own
 resilience *args:
     tests/resilience/run {{args}}

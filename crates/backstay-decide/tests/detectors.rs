@@ -39,6 +39,47 @@ fn nothing_that_repeats_itself_rightly_is_cut() {
     }
 }
 
+/// The text of case `id` of the bug reports.
+fn case(id: &str) -> Option<String> {
+    let all = std::fs::read_to_string(shared("cases/bug_reports.jsonl")?).unwrap();
+    let mut cases = all.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let case = cases.find(|case| case["id"] == id)?;
+    Some(text(&case["input"], "text").to_owned())
+}
+
+#[test]
+fn texts_that_guards_of_others_took_for_loops_pass_in_every_channel() {
+    // A table, encoded audio, an array of zeros.
+    for id in ["B133", "B134", "B135"] {
+        let Some(text) = case(id) else { continue };
+        for channel in [Channel::Text, Channel::Reasoning, Channel::Call(0)] {
+            let mut guards = Guards::new(Limits::default());
+            guards.feed(channel, &text);
+            guards.finish();
+            let hard = guards.signals().iter().find(|signal| signal.level == Level::Hard);
+            assert_eq!(hard, None, "{id} in {channel:?}");
+        }
+    }
+}
+
+// https://github.com/ggml-org/llama.cpp/pull/26039: a block of 92 lines stood there dozens of times.
+#[test]
+fn a_block_of_92_lines_is_known_in_its_fourth_copy() {
+    use std::fmt::Write as _;
+    let mut block = String::new();
+    for line in 0..92 {
+        writeln!(block, "    let value_{line} = compute(value_{}, {});", line + 7, line * 31)
+            .unwrap();
+    }
+    let mut guards = Guards::new(Limits::default());
+    let lines = guards.feed(Channel::Text, &block.repeat(3)).unwrap();
+    assert_eq!(lines.level, Level::Soft, "{lines}: lines of one kind are likely, and no more");
+    guards.feed(Channel::Text, &block);
+    // The last token is known when no more comes.
+    let signal = guards.finish().unwrap();
+    assert_eq!(signal.level, Level::Hard, "{signal}");
+}
+
 #[test]
 fn loops_of_a_real_model_are_caught_and_nothing_else_is() {
     let Some(rows) = rows("degenerate_smollm2.jsonl") else { return };
@@ -74,5 +115,5 @@ fn refusals_in_words_are_told_from_answers() {
     }
     println!("{refusals} refusals, {told} told, {right} rightly");
     assert!(right * 100 >= told * 95, "precision: {right} of {told}");
-    assert!(right * 5 >= refusals * 2, "recall: {right} of {refusals}");
+    assert!(right * 100 >= refusals * 55, "recall: {right} of {refusals}");
 }

@@ -22,6 +22,7 @@ mod lost;
 mod opening;
 mod refusal;
 mod repetition;
+mod root;
 mod signal;
 mod split;
 #[cfg(test)]
@@ -31,6 +32,7 @@ use std::time::Duration;
 
 pub use entropy::Sureness;
 pub use length::{Floor, Length};
+pub use root::Root;
 pub use signal::{Channel, Finding, Level, Signal};
 
 use calls::SameCalls;

@@ -29,6 +29,8 @@ pub(super) struct Token {
     pub(super) first: u8,
     /// Equal signs or blanks in it; characters of other sorts.
     pub(super) length: u8,
+    /// Whether all its letters are the same.
+    pub(super) same: bool,
     /// Whether one space stands before it.
     pub(super) spaced: bool,
     /// Whether the line had only blanks before it.
@@ -112,6 +114,7 @@ pub(super) struct Splitter {
 }
 
 /// A token that may go on.
+#[expect(clippy::struct_excessive_bools, reason = "four things that are true of each byte or not")]
 #[derive(Clone, Copy, Debug)]
 struct Open {
     hash: u32,
@@ -122,6 +125,8 @@ struct Open {
     spaced: bool,
     /// Whether all its letters are digits of a hexadecimal number.
     hex: bool,
+    /// Whether all of it is the same byte.
+    same: bool,
     begins_line: bool,
 }
 
@@ -176,6 +181,7 @@ impl Splitter {
             length: 1,
             spaced: byte == b' ',
             hex: is_hex(byte),
+            same: true,
             begins_line: self.line_is_blank,
         });
         match class {
@@ -199,8 +205,8 @@ impl Splitter {
             sort => (sort, open.hash),
         };
         self.after = Some(sort);
-        let Open { first, length, spaced, begins_line, .. } = open;
-        Some(Token { hash, sort, first, length, spaced, begins_line })
+        let Open { first, length, same, spaced, begins_line, .. } = open;
+        Some(Token { hash, sort, first, length, same, spaced, begins_line })
     }
 
     /// Whether the letters under way, with a byte of class `next` after them, stand for bytes.
@@ -242,6 +248,7 @@ impl Open {
         if takes {
             self.length += 1;
             self.hex &= is_hex(byte);
+            self.same &= byte == self.first;
         }
         takes
     }

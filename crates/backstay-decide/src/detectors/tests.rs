@@ -173,7 +173,7 @@ fn a_short_reply_takes_no_memory() {
         Channel::Text,
         &"Long replies may have more of it, but never too much. ".repeat(2000),
     );
-    assert!(guards.text.memory() <= 68 << 10, "{} bytes", guards.text.memory());
+    assert!(guards.text.memory() <= 52 << 10, "{} bytes", guards.text.memory());
 }
 
 proptest! {

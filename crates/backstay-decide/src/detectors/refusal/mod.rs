@@ -20,7 +20,10 @@ pub(super) fn refuses(opening: &str, length: usize) -> bool {
     if DECLINES.iter().any(|(who, what)| declines(opening, who, what)) {
         return true;
     }
-    OBJECTS.iter().map(|phrases| count(opening, phrases)).max().unwrap_or(0) >= 2
+    OBJECTS.iter().any(|(objects, teaches)| {
+        let objections = count(opening, objects);
+        objections >= 2 || objections == 1 && count(opening, teaches) > 0
+    })
 }
 
 /// Whether one of `who` stands in `text`, and right after it one of `what`.
@@ -49,4 +52,57 @@ fn stands_free(text: &str, at: usize) -> bool {
         before as u32 > 0x2E7F
             || !(before.is_alphanumeric() || matches!(before, '"' | '\u{201c}' | '«' | '\''))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_told(answer: &str) -> bool {
+        let mut opening = super::super::opening::Opening::default();
+        opening.feed(answer);
+        refuses(&opening.normalised(), opening.length())
+    }
+
+    #[test]
+    fn refusals_are_told_in_each_language() {
+        for answer in [
+            "I’m sorry, but I can’t help with that request.",
+            "As an AI, I cannot provide instructions for this.",
+            "**Sorry**, I am unable to assist with that.",
+            "Es tut mir leid, aber ich kann Ihnen dabei nicht helfen.",
+            "Je suis désolé, mais je ne peux pas vous aider avec cela.",
+            "Lo siento, pero no puedo ayudarte con eso.",
+            "Mi dispiace, ma non posso aiutarti con questa richiesta.",
+            "Desculpe, mas não posso ajudar com isso.",
+            "抱歉，我无法提供这方面的帮助。",
+            "申し訳ありませんが、そのご質問にはお答えできません。",
+            "Извините, но я не могу помочь с этим.",
+            "It is not ethical to do so, and it is important to respect others.",
+        ] {
+            assert!(is_told(answer), "{answer}");
+        }
+    }
+
+    #[test]
+    fn one_word_of_politeness_is_no_refusal() {
+        for answer in [
+            "Hello! How can I help you today?",
+            "Sorry for the delay: the answer is 42.",
+            "I'm sorry to hear that. Here is what you can do about the noise.",
+            "As an AI model I have read much about bread; this is how it rises.",
+            "I cannot recommend this book enough: it explains the matter well.",
+            "The error \"I cannot provide a value\" comes from the parser.",
+            "Fraud is illegal. It means deceiving somebody for gain.",
+            "I can provide help with that, but first tell me the version.",
+            "{\"answer\": \"I cannot provide that\"}",
+            "Ich bin sicher, dass der Zug um acht fährt.",
+            "No puedo más de contento: aquí está la lista.",
+        ] {
+            assert!(!is_told(answer), "{answer}");
+        }
+        let long =
+            format!("I cannot provide a short answer. {}", "But here is a long one. ".repeat(60));
+        assert!(!is_told(&long));
+    }
 }

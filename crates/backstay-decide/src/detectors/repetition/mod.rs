@@ -6,8 +6,9 @@
 //! | repeated | tokens at least | copies of a period of up to 8, up to 64, more tokens |
 //! |---|---|---|
 //! | words | 128 | 24, 8, 4 |
-//! | words in fenced code, in tables, in a call's arguments; different numbers in turn | 256 | 48, 16, 8 |
+//! | words in fenced code, in tables, in a call's arguments, or without blanks; different numbers in turn | 256 | 48, 16, 8 |
 //! | signs only, or digits without an end | 512 | 48, 16, 8 |
+//! | the same letter | 1,024 | 48, 16, 8 |
 //! | the same number, or encoded bytes | 4,096 | 48, 16, 8 |
 //! | blanks and line ends only | 512 | |
 
@@ -18,7 +19,7 @@ mod rounds;
 
 use period::{Exact, Near, Strictness};
 use phrases::Phrases;
-use ring::{Kept, Ring, View};
+use ring::{Kept, Mark, Ring, View};
 
 use super::entropy::Unigrams;
 use super::signal::{Finding, Level};
@@ -27,10 +28,10 @@ use super::split::{Sort, Splitter, Token};
 /// Blank tokens in a row that are a loop.
 const BLANKS: u32 = 512;
 
-/// How the words of a channel are taken.
+/// How words are taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Care {
-    /// As prose, outside fences.
+    /// As prose.
     #[default]
     Prose,
     /// As code or values: they are alike by nature.
@@ -99,11 +100,10 @@ impl Repetition {
 
 impl Watch {
     fn note(&mut self, token: Token, sink: &mut impl FnMut(Finding, Level)) {
-        self.ring.push(Kept::from(token));
+        let kept = Kept::from(token);
+        self.ring.push(kept);
         let count = self.ring.count();
-        if token.begins_line && token.sort == Sort::Sign && is_fence(token) {
-            self.fenced = !self.fenced;
-        }
+        self.fenced ^= kept.mark() == Mark::Fence;
         self.note_blank(token, sink);
         let before = self.ring.look_up(View::Exact);
         if let Some(finding) = self.exact_loop(before) {
@@ -117,7 +117,7 @@ impl Watch {
         if let Some(share) = self.phrases.note(&self.ring, before) {
             sink(Finding::Phrases { share }, Level::Soft);
         }
-        if let Some(finding) = self.unigrams.note(count, |back| self.ring.back(back).hash) {
+        if let Some(finding) = self.unigrams.note(count, |back| self.ring.back(back).hash()) {
             sink(finding, Level::Soft);
         }
     }
@@ -135,8 +135,8 @@ impl Watch {
 
     fn exact_loop(&mut self, before: Option<usize>) -> Option<Finding> {
         let run = self.exact.note(&self.ring, before)?;
-        let careful = self.fenced || self.care == Care::Values;
-        let asked = Strictness::of(&self.ring, run.period, careful).tokens(run.period);
+        let care = if self.fenced { Care::Values } else { self.care };
+        let asked = Strictness::of(&self.ring, run.period, care).tokens(run.period);
         // Looked at again only when it is twice as long, so that looking stays cheap.
         self.exact.wait_for(if run.tokens < asked { asked } else { run.tokens * 2 });
         if run.tokens < asked {
@@ -146,10 +146,6 @@ impl Watch {
         let copies = narrow(run.tokens / run.period);
         Some(Finding::Loop { period: narrow(run.period), copies, tokens: narrow(run.tokens) })
     }
-}
-
-fn is_fence(token: Token) -> bool {
-    matches!(token.first, b'`' | b'~') && token.length >= 3
 }
 
 fn narrow(number: usize) -> u32 {

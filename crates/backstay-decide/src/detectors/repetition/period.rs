@@ -1,5 +1,6 @@
 //! The period of a text's end: exact, or but for a few tokens.
 
+use super::Care;
 use super::ring::{Mark, PHRASE, Ring, View};
 
 /// An end that repeats itself without a difference.
@@ -59,11 +60,13 @@ impl Exact {
 pub(super) enum Strictness {
     /// Words.
     Plain,
-    /// Words in fenced code, in the rows of a table or in the arguments of a call; different numbers in
-    /// turn.
+    /// Words in fenced code, in the rows of a table, in the arguments of a call or without blanks between
+    /// them; different numbers in turn.
     Careful,
     /// Signs only, or digits without an end.
     Bare,
+    /// One letter.
+    Letter,
     /// The same number again and again, or encoded bytes: people ask for that.
     Uniform,
 }
@@ -82,28 +85,30 @@ impl Strictness {
             Self::Plain => (period * copies).max(128),
             Self::Careful => (period * copies * 2).max(256),
             Self::Bare => (period * copies * 2).max(512),
+            // 1024: 6 kB of the same byte, encoded.
+            Self::Letter => (period * copies * 2).max(1024),
             // 4096: an array of two thousand zeros is asked for now and then, a longer one is not read.
             Self::Uniform => (period * copies * 2).max(4096),
         }
     }
 
     /// How strictly the last `period` tokens are to be taken.
-    pub(super) fn of(ring: &Ring, period: usize, careful: bool) -> Self {
+    pub(super) fn of(ring: &Ring, period: usize, care: Care) -> Self {
         let mut seen = Seen::default();
         // Once more round, so that a number that the period's start cuts is seen whole.
         for back in (0..period * 2).rev().filter(|back| *back < ring.reach()) {
             let token = ring.back(back);
-            seen.note(token.mark, token.hash);
+            seen.note(token.mark(), token.hash());
         }
         match () {
             () if seen.words > 0 => {
-                if careful || seen.is_table() {
-                    Self::Careful
-                } else {
-                    Self::Plain
-                }
+                // A period with a fence in it is more than code.
+                let code = care == Care::Values && seen.fences == 0;
+                if code || seen.is_table() { Self::Careful } else { Self::Plain }
             }
-            () if seen.codes > 0 => Self::Uniform,
+            () if seen.codes + seen.sames > 0 && seen.numbers > 0 => Self::Uniform,
+            () if seen.codes > 0 => Self::Careful,
+            () if seen.sames > 0 => Self::Letter,
             () if seen.numbers > 0 && seen.values_differ => Self::Careful,
             () if seen.numbers > 0 && seen.others > 0 => Self::Uniform,
             () => Self::Bare,
@@ -116,6 +121,8 @@ impl Strictness {
 struct Seen {
     words: usize,
     codes: usize,
+    sames: usize,
+    fences: usize,
     numbers: usize,
     /// Neither words nor codes nor digits.
     others: usize,
@@ -149,6 +156,8 @@ impl Seen {
             }
             Mark::Word => self.words += 1,
             Mark::Code => self.codes += 1,
+            Mark::Same => self.sames += 1,
+            Mark::Fence => self.fences += 1,
             Mark::Pipe => self.pipes += 1,
             Mark::Line => self.lines += 1,
             Mark::Item | Mark::Blank | Mark::Sign | Mark::Dot => {}
@@ -186,10 +195,12 @@ pub(super) struct Near {
     missed: u32,
 }
 
-/// What a place that is not as expected takes away: at one place in twelve it does not grow any more.
-const MISS: u32 = 8;
+/// What a place that is not as expected takes away: at more than one place in seven it does not grow.
+const MISS: u32 = 6;
 /// Further tokens of the same place are forgiven, for as long as a new phrase takes to be known.
 const FORGIVEN: u32 = 8;
+/// Tokens that are not as expected before a quite different period is followed.
+const PATIENCE: u32 = 4;
 /// How far a period may change.
 const DRIFT: usize = 4;
 /// The score is told from here on; of long periods only after two copies.
@@ -213,7 +224,11 @@ impl Near {
         }
         let Some(before) = before else { return };
         if before.abs_diff(self.period) > DRIFT {
-            self.score = if self.score > TOLD / 2 { self.score / 2 } else { 0 };
+            // One changed word does not end a period: the next one may be as expected again.
+            if self.missed < PATIENCE && self.score > 0 {
+                return;
+            }
+            self.score = 0;
         }
         self.period = before;
         self.missed = 0;

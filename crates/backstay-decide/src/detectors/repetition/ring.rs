@@ -22,20 +22,31 @@ const PLACES: usize = 2;
 const NOWHERE: u16 = u16::MAX;
 /// Odd, so that every token of a phrase counts.
 const FACTOR: u32 = 0x9E37_79B1;
+/// [`FACTOR`] to the power of a phrase's length.
+const FACTORS: u32 = {
+    let (mut product, mut token) = (1_u32, 0);
+    while token < PHRASE {
+        product = product.wrapping_mul(FACTOR);
+        token += 1;
+    }
+    product
+};
 
-/// What is kept of a token.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Kept {
-    pub(super) hash: u32,
-    pub(super) mark: Mark,
-}
+/// What is kept of a token: its hash, whose lowest four bits say what it is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Kept(u32);
+
+/// Bits for what a token is made of.
+const MARK: u32 = 0xF;
 
 /// What a token is made of, as far as a repeated one matters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
-    #[default]
     Word,
+    /// Letters that stand for bytes.
     Code,
+    /// The same letter again and again, in a long run without a blank.
+    Same,
     /// Digits with a space before them.
     Number,
     /// Digits that go on with what stands before.
@@ -45,13 +56,34 @@ pub(super) enum Mark {
     Line,
     Item,
     Blank,
+    /// Begins or ends fenced code.
+    Fence,
     Sign,
+}
+
+impl Mark {
+    /// Each at its own place.
+    const ALL: [Self; 12] = [
+        Self::Word,
+        Self::Code,
+        Self::Same,
+        Self::Number,
+        Self::Digits,
+        Self::Dot,
+        Self::Pipe,
+        Self::Line,
+        Self::Item,
+        Self::Blank,
+        Self::Fence,
+        Self::Sign,
+    ];
 }
 
 impl From<Token> for Kept {
     fn from(token: Token) -> Self {
         let mark = match token.sort {
             Sort::Word => Mark::Word,
+            Sort::Code if token.same => Mark::Same,
             Sort::Code => Mark::Code,
             Sort::Digits if token.spaced => Mark::Number,
             Sort::Digits => Mark::Digits,
@@ -61,20 +93,30 @@ impl From<Token> for Kept {
             Sort::Sign => match (token.first, token.length) {
                 (b'.', 1) => Mark::Dot,
                 (b'|', 1) => Mark::Pipe,
+                (b'`' | b'~', 3..) if token.begins_line => Mark::Fence,
                 _ => Mark::Sign,
             },
         };
-        Self { hash: token.hash, mark }
+        Self(token.hash & !MARK | mark as u32)
     }
 }
 
 impl Kept {
+    /// What the token is made of.
+    pub(super) fn mark(self) -> Mark {
+        Mark::ALL.get((self.0 & MARK) as usize).copied().unwrap_or(Mark::Word)
+    }
+
+    /// Equal for equal tokens.
+    pub(super) fn hash(self) -> u32 {
+        self.0
+    }
+
     /// The same for all numbers, else the token's own.
     fn masked(self) -> u32 {
-        match self.mark {
-            Mark::Number | Mark::Digits => FACTOR,
-            _ => self.hash,
-        }
+        const NUMBER: u32 = Mark::Number as u32;
+        const DIGITS: u32 = Mark::Digits as u32;
+        if matches!(self.0 & MARK, NUMBER | DIGITS) { NUMBER } else { self.0 }
     }
 }
 
@@ -93,6 +135,8 @@ pub(super) struct Ring {
     /// Where phrases stood: the low bits of their last token's number.
     exact: Vec<u16>,
     masked: Vec<u16>,
+    /// The last phrase, exact and masked, as one number each.
+    phrase: [u32; 2],
     /// Tokens in all.
     count: usize,
 }
@@ -110,16 +154,19 @@ impl Ring {
 
     /// Takes one more token.
     pub(super) fn push(&mut self, token: Kept) {
-        if self.count < EARLY {
-            self.early[self.count] = token;
-            self.count += 1;
-            return;
-        }
-        if self.kept.len() < MOST && self.count >= self.kept.len() {
+        if self.count >= self.kept.len().max(EARLY) && self.kept.len() < MOST {
             self.grow();
         }
-        let mask = self.kept.len() - 1;
-        self.kept[self.count & mask] = token;
+        let leaves = if self.count < PHRASE { Kept::default() } else { self.back(PHRASE - 1) };
+        let [exact, masked] = &mut self.phrase;
+        *exact = roll(*exact, leaves.0, token.0);
+        *masked = roll(*masked, leaves.masked(), token.masked());
+        if self.kept.is_empty() {
+            self.early[self.count] = token;
+        } else {
+            let mask = self.kept.len() - 1;
+            self.kept[self.count & mask] = token;
+        }
         self.count += 1;
     }
 
@@ -146,7 +193,7 @@ impl Ring {
     pub(super) fn same(&self, view: View, back: usize, distance: usize) -> bool {
         let (one, other) = (self.back(back), self.back(back + distance));
         match view {
-            View::Exact => one.hash == other.hash,
+            View::Exact => one == other,
             View::Masked => one.masked() == other.masked(),
         }
     }
@@ -179,14 +226,9 @@ impl Ring {
 
     /// Where the last phrase is looked up.
     fn place(&self, view: View) -> usize {
-        let mut mix = 0_u32;
-        for back in 0..PHRASE {
-            let token = self.back(back);
-            let hash = if view == View::Exact { token.hash } else { token.masked() };
-            mix = (mix.rotate_left(5) ^ hash).wrapping_mul(FACTOR);
-        }
+        let phrase = self.phrase[usize::from(view == View::Masked)];
         let places = self.kept.len() * PLACES;
-        (mix >> 16) as usize & (places - 1)
+        (phrase.wrapping_mul(FACTOR) >> 16) as usize & (places - 1)
     }
 
     /// Makes room for as many tokens again, and finds the old places anew.
@@ -197,11 +239,11 @@ impl Ring {
             kept: vec![Kept::default(); room],
             exact: vec![NOWHERE; room * PLACES],
             masked: vec![NOWHERE; room * PLACES],
+            phrase: [0; 2],
             count: 0,
         };
         for number in 0..self.count {
-            grown.kept[number] = self.at(number);
-            grown.count += 1;
+            grown.push(self.at(number));
             if grown.count >= PHRASE {
                 grown.look_up(View::Exact);
                 grown.look_up(View::Masked);
@@ -209,4 +251,9 @@ impl Ring {
         }
         *self = grown;
     }
+}
+
+/// A phrase's number when the token `leaves` goes at its front and `comes` at its end.
+fn roll(phrase: u32, leaves: u32, comes: u32) -> u32 {
+    phrase.wrapping_mul(FACTOR).wrapping_add(comes).wrapping_sub(leaves.wrapping_mul(FACTORS))
 }

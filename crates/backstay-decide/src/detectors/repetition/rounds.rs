@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::super::split::Splitter;
-use super::ring::Ring;
+use super::ring::{Kept, Ring};
 
 /// How often a loop's period must stand in a request that asked for it.
 const ASKED: usize = 3;
@@ -15,14 +15,16 @@ impl Ring {
         period: usize,
         texts: impl IntoIterator<Item = &'a str>,
     ) -> bool {
-        let cycle: Vec<u32> = (0..period).rev().map(|back| self.back(back).hash).collect();
+        let cycle: Vec<u32> = (0..period).rev().map(|back| self.back(back).hash()).collect();
         let places = cycle.iter().enumerate().map(|(place, hash)| (*hash, place)).collect();
         let mut times = 0;
         for text in texts {
             let mut run = Cyclic { cycle: &cycle, places: &places, at: None, length: 0 };
             let mut splitter = Splitter::default();
-            splitter.feed(text, |token| times += usize::from(run.note(token.hash)));
-            times += usize::from(splitter.finish().is_some_and(|token| run.note(token.hash)));
+            splitter.feed(text, |token| times += usize::from(run.note(Kept::from(token).hash())));
+            times += usize::from(
+                splitter.finish().is_some_and(|token| run.note(Kept::from(token).hash())),
+            );
         }
         times >= ASKED
     }
