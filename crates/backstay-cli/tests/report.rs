@@ -37,6 +37,7 @@ fn sent(attempt: u32, target: &str) -> Step {
         form: "plain".into(),
         fingerprint: String::new(),
         limits_ms: [0; 4],
+        limits_from: Default::default(),
         budget: None,
         losses: Vec::new(),
         lowered: Vec::new(),

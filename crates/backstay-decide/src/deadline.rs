@@ -87,10 +87,23 @@ pub struct Asked {
     pub prior_attempts: u32,
 }
 
+/// The pause between two signs of life while nothing can be shown: what proxies and browsers bear.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+
+/// The shortest such pause, whatever a caller asks for.
+const LEAST_KEEP_ALIVE: Duration = Duration::from_millis(100);
+
 /// More earlier tries than this count as this many.
 pub const MOST_PRIOR_ATTEMPTS: u32 = 100;
 
 impl Asked {
+    /// The pause between two signs of life while nothing can be shown: 10 s, or half of the longest
+    /// silence that the caller's reader bears, so that one may come late.
+    pub fn keep_alive(&self) -> Duration {
+        let half = self.read_gap.map_or(KEEP_ALIVE, |gap| gap / 2);
+        half.clamp(LEAST_KEEP_ALIVE, KEEP_ALIVE)
+    }
+
     /// Reads the caller's headers; `header` gets lower-case names.
     pub fn read<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Self {
         let mut asked = Self::default();
@@ -250,6 +263,16 @@ mod tests {
         assert_eq!(asked(&[("x-stainless-read-timeout", "600")]).read_gap, None);
         assert_eq!(asked(&[("x-stainless-read-timeout", "600.0")]).read_gap, None);
         assert_eq!(asked(&[("x-stainless-read-timeout", "NOT_GIVEN")]).read_gap, None);
+    }
+
+    #[test]
+    fn a_reader_hears_twice_in_the_silence_that_it_bears() {
+        let rows = [("600", 10_000), ("45", 10_000), ("15", 7500), ("0.5", 250), ("0.001", 100)];
+        for (gap, millis) in rows {
+            let pause = asked(&[("x-stainless-read-timeout", gap)]).keep_alive();
+            assert_eq!(pause, Duration::from_millis(millis), "{gap}");
+        }
+        assert_eq!(Asked::default().keep_alive(), Duration::from_secs(10));
     }
 
     #[test]

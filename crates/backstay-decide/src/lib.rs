@@ -14,7 +14,7 @@
 //! | may it be tried once more, or take another's load? | [`extra`] |
 //! | who waits, who goes next, who leaves? | [`queue`] |
 //! | how long to wait? | [`backoff`], [`retry_after`] |
-//! | how much time is there? | [`deadline`], [`timers`], [`usual`] |
+//! | how much time is there? | [`deadline`], [`timers`], [`latency`], [`usual`] |
 //! | does the request fit? | [`budget`] |
 //! | may it be asked once more? | [`recover::reask`] |
 //! | what does it cost, and may the key pay it? | [`money`], [`spend`] |
@@ -33,6 +33,7 @@ pub mod detectors;
 pub mod dice;
 pub mod extra;
 pub mod fault;
+pub mod latency;
 pub mod money;
 pub mod pacing;
 pub mod queue;

@@ -7,6 +7,8 @@
 
 use std::time::Duration;
 
+use crate::latency::PromptSize;
+
 /// Replies that "lately" means. 9: where one in twenty is slow by chance, five of nine are so once in
 /// 25,000 times.
 const LATELY: usize = 9;
@@ -20,13 +22,10 @@ const ENOUGH: usize = 16;
 /// A usual time counts as no less than this: what is quicker doubles by chance, and nobody minds.
 pub const LEAST: Duration = Duration::from_millis(250);
 
-/// The largest prompts of each size but the last, in bytes.
-const SIZES: [u64; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
-
 /// First tokens of one target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FirstTokens {
-    by_size: [Habit; SIZES.len() + 1],
+    by_size: [Habit; PromptSize::COUNT],
 }
 
 /// What is known once a first token came.
@@ -55,18 +54,15 @@ struct Habit {
 }
 
 impl FirstTokens {
-    /// Takes note of a first token that came `took` after a prompt of `bytes` bytes was sent.
-    pub fn note(&mut self, bytes: u64, took: Duration) -> Pace {
-        self.of_mut(bytes).note(u32::try_from(took.as_millis()).unwrap_or(u32::MAX))
+    /// Takes note of a first token that came `took` after a prompt of this size was sent.
+    pub fn note(&mut self, size: PromptSize, took: Duration) -> Pace {
+        let habit = &mut self.by_size[size.index()];
+        habit.note(u32::try_from(took.as_millis()).unwrap_or(u32::MAX))
     }
 
-    /// What is usual for a prompt of `bytes` bytes, at least [`LEAST`]. `None`: too little is known.
-    pub fn usual(&self, bytes: u64) -> Option<Duration> {
-        self.by_size[size(bytes)].usual()
-    }
-
-    fn of_mut(&mut self, bytes: u64) -> &mut Habit {
-        &mut self.by_size[size(bytes)]
+    /// What is usual for a prompt of this size, at least [`LEAST`]. `None`: too little is known.
+    pub fn usual(&self, size: PromptSize) -> Option<Duration> {
+        self.by_size[size.index()].usual()
     }
 }
 
@@ -92,11 +88,6 @@ impl Outputs {
         let at = all.len() * 19 / 20;
         Some((*all.select_nth_unstable(at).1).into())
     }
-}
-
-/// The place of a size.
-fn size(bytes: u64) -> usize {
-    SIZES.iter().position(|most| bytes <= *most).unwrap_or(SIZES.len())
 }
 
 impl Ring {
@@ -172,7 +163,7 @@ mod tests {
     }
 
     fn noted(tokens: &mut FirstTokens, bytes: u64, times: &[u64]) -> Pace {
-        let paces = times.iter().map(|millis| tokens.note(bytes, ms(*millis)));
+        let paces = times.iter().map(|millis| tokens.note(PromptSize::of(bytes), ms(*millis)));
         paces.last().unwrap()
     }
 
@@ -181,9 +172,12 @@ mod tests {
         let mut tokens = FirstTokens::default();
         let pace = noted(&mut tokens, 100, &[400; 26]);
         assert_eq!(pace, Pace { lately: ms(400), usual: None });
-        assert_eq!(tokens.note(100, ms(9000)), Pace { lately: ms(400), usual: Some(ms(400)) });
-        assert_eq!(tokens.usual(100), Some(ms(400)));
-        assert_eq!(tokens.usual(5000), None, "larger prompts are another matter");
+        assert_eq!(
+            tokens.note(PromptSize::of(100), ms(9000)),
+            Pace { lately: ms(400), usual: Some(ms(400)) }
+        );
+        assert_eq!(tokens.usual(PromptSize::of(100)), Some(ms(400)));
+        assert_eq!(tokens.usual(PromptSize::of(5000)), None, "larger prompts are another matter");
     }
 
     #[test]
@@ -191,7 +185,7 @@ mod tests {
         let mut tokens = FirstTokens::default();
         noted(&mut tokens, 100, &[400; 64]);
         assert_eq!(noted(&mut tokens, 100, &[1000; 4]).lately, ms(400));
-        let pace = tokens.note(100, ms(1000));
+        let pace = tokens.note(PromptSize::of(100), ms(1000));
         assert_eq!(pace, Pace { lately: ms(1000), usual: Some(ms(400)) });
         assert_eq!(noted(&mut tokens, 100, &[1000; 60]).usual, Some(ms(1000)));
         assert_eq!(noted(&mut tokens, 100, &[500; 64]).lately, ms(500));

@@ -1,9 +1,9 @@
 //! Keeps a caller's stream open while its answer is still being sought.
 //!
 //! The head of a streamed answer is withheld until there is something to show, so that a failure
-//! can still be a plain error response. After ten seconds proxies and browsers get nervous: then
-//! the head goes out, comments keep the connection alive, and the answer, or the failure, follows
-//! in the stream. What the headers would have said is in a last comment.
+//! can still be a plain error response. After ten seconds proxies and browsers get nervous, and some
+//! callers sooner: then the head goes out, comments keep the connection alive, and the answer, or the
+//! failure, follows in the stream. What the headers would have said is in a last comment.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -24,9 +24,6 @@ use tokio::time::{Instant, Sleep};
 
 use crate::respond::status;
 
-/// How long the head is withheld, and the pause between two comments after that.
-pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(10);
-
 /// The rest of a call.
 pub(crate) type Seeking = Pin<Box<dyn Future<Output = Result<Answer, CallError>> + Send>>;
 
@@ -35,6 +32,8 @@ pub struct Held {
     state: State,
     dialect: Dialect,
     beat: Pin<Box<Sleep>>,
+    /// The pause between two comments.
+    pause: Duration,
 }
 
 enum State {
@@ -51,11 +50,11 @@ impl std::fmt::Debug for Held {
 }
 
 impl Held {
-    /// Holds the caller's connection while `seeking` goes on.
-    pub(crate) fn new(seeking: Seeking, dialect: Dialect) -> Self {
+    /// Holds the caller's connection while `seeking` goes on, with a comment each `pause`.
+    pub(crate) fn new(seeking: Seeking, dialect: Dialect, pause: Duration) -> Self {
         // The first comment leaves at once, with the head.
         let beat = Box::pin(tokio::time::sleep(Duration::ZERO));
-        Self { state: State::Seeking(seeking), dialect, beat }
+        Self { state: State::Seeking(seeking), dialect, beat, pause }
     }
 
     /// What an ended search puts into the stream.
@@ -91,7 +90,7 @@ impl Body for Held {
                         continue;
                     }
                     ready!(this.beat.as_mut().poll(cx));
-                    this.beat.as_mut().reset(Instant::now() + KEEP_ALIVE);
+                    this.beat.as_mut().reset(Instant::now() + this.pause);
                     let alive = Bytes::from_static(b": still working\n\n");
                     return Poll::Ready(Some(Ok(Frame::data(alive))));
                 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use backstay::policy::{
     CapField, CredentialSource, LastResort, OnSemantic, Pinning, RefusalPolicy, StreamMode,
-    Structured, Upstream,
+    Structured, Timer, Upstream,
 };
 use backstay_gateway::config::{
     CallLog, MAX_FILE, Outside, Problem, Settings, from_environment, from_text, load,
@@ -140,10 +140,9 @@ fn the_sample_means_what_it_says() {
     assert_eq!(tiers, [["main"], ["mirror"], ["local"]]);
     assert_eq!((route.deadline, route.max_attempts, route.reasks), (seconds(30), 5, 2));
     let t = route.timeouts;
-    assert_eq!(
-        (t.connect, t.first_token, t.gap, t.total),
-        (seconds(2), seconds(8), seconds(5), seconds(20))
-    );
+    assert_eq!(t.connect, seconds(2));
+    assert_eq!([t.first_token, t.gap, t.total], [8, 5, 20].map(|s| Timer::Set(seconds(s))));
+    assert_eq!((t.least_first_token, t.least_gap), (seconds(5), seconds(20)));
     assert_eq!((route.max_output_tokens, route.max_output_tokens_ceiling), (Some(300), Some(600)));
     assert_eq!(route.prompt_version.as_deref(), Some("triage-v3"));
     assert_eq!(route.schema.as_ref().unwrap()["required"][0], "category");
@@ -159,8 +158,8 @@ fn what_is_left_out_has_its_documented_default() {
     let route = settings.policy.route("r").unwrap();
     assert_eq!(route.deadline, seconds(600));
     assert_eq!(route.timeouts.connect, Duration::from_millis(900));
-    assert_eq!((route.timeouts.first_token, route.timeouts.gap), (seconds(120), seconds(60)));
-    assert_eq!(route.timeouts.total, seconds(600));
+    let t = route.timeouts;
+    assert_eq!([t.first_token, t.gap, t.total], [120, 60, 600].map(|s| Timer::Auto(seconds(s))));
     assert_eq!((route.max_attempts, route.reasks), (4, 2));
     assert_eq!(route.stream, None);
     assert_eq!(route.upstream, Upstream::Auto);
@@ -174,10 +173,18 @@ fn limits_that_are_left_out_are_no_longer_than_the_attempt() {
     let text = format!("{GROUND}[routes.r]\ntiers = [\"a\"]\ndeadline = \"500ms\"");
     let limits = settled(&text).policy.routes[0].timeouts;
     let half = Duration::from_millis(500);
-    assert_eq!(
-        (limits.connect, limits.first_token, limits.gap, limits.total),
-        (half, half, half, half)
-    );
+    assert_eq!(limits.connect, half);
+    assert_eq!([limits.first_token, limits.gap, limits.total], [Timer::Auto(half); 3]);
+}
+
+#[test]
+fn a_timer_is_set_or_as_measured_and_each_has_its_least() {
+    let written = r#"{ first_token = "auto", gap = "3s", total = "auto", least_first_token = "1s", least_gap = "2s" }"#;
+    let text = format!("{GROUND}[routes.r]\ntiers = [\"a\"]\ntimeouts = {written}");
+    let t = settled(&text).policy.routes[0].timeouts;
+    let wanted = [Timer::Auto(seconds(120)), Timer::Set(seconds(3)), Timer::Auto(seconds(600))];
+    assert_eq!([t.first_token, t.gap, t.total], wanted);
+    assert_eq!((t.least_first_token, t.least_gap), (seconds(1), seconds(2)));
 }
 
 #[test]

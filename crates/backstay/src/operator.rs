@@ -11,7 +11,7 @@ use crate::record::Alert;
 use crate::route::view::{Sight, view};
 use crate::route::{self, TargetHealth};
 
-pub use crate::route::view::{BreakerView, KeyView, TargetView};
+pub use crate::route::view::{BreakerView, KeyView, TargetView, TimerView};
 
 /// Most targets told of that are not in the config: callers may make up `provider/model` names.
 const MAX_UNNAMED: usize = 1_000;
@@ -33,7 +33,7 @@ impl Engine {
         let mut known = self.health().all();
         known.sort_by(|one, other| (&one.id, &one.word).cmp(&(&other.id, &other.word)));
         let of = |target: &Target, health: Option<&TargetHealth>| {
-            view(target, health, self.health().ordered(&target.id), sight)
+            view((target, &policy.routes), health, self.health().ordered(&target.id), sight)
         };
         let configured = policy.targets.values().flat_map(|target| {
             let mut own: Vec<_> = known.iter().filter(|health| health.is_of(target)).collect();

@@ -10,7 +10,7 @@ use backstay::contract::Ask;
 use backstay::engine::Engine;
 use backstay::policy::{
     CapField, CredentialSource, LastResort, OnSemantic, Pattern, Pinning, Policy, Provider,
-    ReaskPolicy, RefusalPolicy, Route, RuleText, Structured, Target, Timeouts, Upstream,
+    ReaskPolicy, RefusalPolicy, Route, RuleText, Structured, Target, Timeouts, Timer, Upstream,
 };
 use backstay::record::{CallLog, Row, Step};
 use backstay_mock::{Answer, Mock, Settings};
@@ -79,10 +79,10 @@ fn policy(mock: &Mock, model: &str, change: impl FnOnce(&mut Route)) -> Policy {
         tiers: vec![vec![Arc::clone(&target)]],
         deadline: Duration::from_secs(30),
         timeouts: Timeouts {
-            connect: Duration::from_secs(2),
-            first_token: Duration::from_secs(8),
-            gap: Duration::from_secs(5),
-            total: Duration::from_secs(20),
+            first_token: Timer::Set(Duration::from_secs(8)),
+            gap: Timer::Set(Duration::from_secs(5)),
+            total: Timer::Set(Duration::from_secs(20)),
+            ..Timeouts::auto(Duration::from_secs(2), Duration::from_secs(30))
         },
         max_attempts: 4,
         reasks: 2,
@@ -148,7 +148,7 @@ async fn a_new_timeout_keeps_the_fingerprint_and_a_new_prompt_changes_it() {
     let mock = mock().await;
     let (_, short, _) = triage(policy(&mock, "healthy", |_| {})).await;
     let (_, retimed, _) = triage(policy(&mock, "healthy", |route| {
-        route.timeouts.total = Duration::from_secs(5);
+        route.timeouts.total = Timer::Set(Duration::from_secs(5));
         route.deadline = Duration::from_secs(6);
     }))
     .await;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::latency::Slow;
+
 /// Whether the circuit acts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
@@ -45,6 +47,8 @@ pub struct Limits {
     pub z: f64,
     /// Hard failures in a row that open it. 0: none do.
     pub failures: u32,
+    /// When a first content counts in the rate though it came.
+    pub slow: Slow,
     /// The time a rate is taken over.
     pub window: Duration,
     /// How old the last `min_calls` calls may be where the window holds fewer. Zero: no stretch.
@@ -106,6 +110,7 @@ impl Limits {
         z: 1.28,
         // 5: one call in ten failing by chance gives five in a row once in 100,000.
         failures: 5,
+        slow: Slow::DEFAULT,
         // 20 calls in 10 minutes are one every 30 s: below that only failures in a row count.
         stretch: Duration::from_mins(10),
         // Seed S1: 30 s. A long outage is tested less often; Envoy's and Finagle's cap is 300 s.

@@ -54,7 +54,7 @@ impl Breaker {
     }
 
     /// Whether it is closed, and past its probation.
-    pub(super) fn is_whole(&self, now: Moment, limits: &Limits) -> bool {
+    pub fn is_whole(&self, now: Moment, limits: &Limits) -> bool {
         match self.phase {
             Phase::Closed => true,
             Phase::Probation { began } => now.since(began) >= limits.probation.lasts,

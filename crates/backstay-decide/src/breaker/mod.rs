@@ -49,7 +49,7 @@ pub use limits::{Canary, Limits, Mode, Probation};
 pub use order::{Order, in_force};
 pub use pass::{Ask, Denial, Denied, Elsewhere, Pass, Suits};
 pub use planes::{Admitted, Passes, Plane, Planes, Refused, Rules, Separation, Turn};
-pub use report::{Cut, Paced, Report, Seen, Shape, Speed};
+pub use report::{Cut, Paced, Report, Seen, Shape};
 pub use transition::{Ending, Rest, Transition, Why};
 pub use view::View;
 pub use wilson::lower_bound;

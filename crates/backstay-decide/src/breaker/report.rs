@@ -3,16 +3,6 @@
 use super::Verdict;
 use crate::fault::Fault;
 
-/// How fast the first content came.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Speed {
-    /// As fast as it should, or it never came.
-    #[default]
-    Usual,
-    /// Slower than this model's own past, or the route's limit, allows.
-    Slow,
-}
-
 /// What was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Shape {
@@ -48,8 +38,6 @@ pub enum Cut {
 pub struct Seen {
     /// What went wrong; `None`: nothing.
     pub fault: Option<Fault>,
-    /// How fast the first content came.
-    pub speed: Speed,
     /// What was asked for.
     pub shape: Shape,
     /// What our own pacing believed.
@@ -85,23 +73,26 @@ impl Report {
         if seen.cut == Cut::Caller && seen.fault.is_some_and(is_timeout) {
             return Self::NEUTRAL;
         }
-        let availability = availability(seen);
+        let availability = seen.fault.map_or(Verdict::Success, Fault::availability);
         let throttling = throttling(seen);
         let quality = quality(seen);
         Self { availability, throttling, quality, combined: combined(seen, availability, quality) }
+    }
+
+    /// The same of a call whose first content came late, by the target's own past.
+    #[must_use]
+    pub fn slowed(self) -> Self {
+        let or = |verdict, late| if verdict == Verdict::Success { late } else { verdict };
+        Self {
+            availability: or(self.availability, Verdict::Soft),
+            combined: or(self.combined, Verdict::Failure),
+            ..self
+        }
     }
 }
 
 fn is_timeout(fault: Fault) -> bool {
     matches!(fault, Fault::NoFirstToken | Fault::Stalled | Fault::TotalTimeout)
-}
-
-fn availability(seen: Seen) -> Verdict {
-    let verdict = seen.fault.map_or(Verdict::Success, Fault::availability);
-    match (verdict, seen.speed) {
-        (Verdict::Success, Speed::Slow) => Verdict::Soft,
-        (verdict, _) => verdict,
-    }
 }
 
 /// A 429 counts only if it is news; 503 and 529 are load shed before any limit of ours.
@@ -131,10 +122,7 @@ fn combined(seen: Seen, availability: Verdict, quality: Verdict) -> Verdict {
     if seen.fault == Some(Fault::RateLimited) || quality == Verdict::Failure {
         return Verdict::Failure;
     }
-    match availability {
-        Verdict::Soft => Verdict::Failure,
-        verdict => verdict,
-    }
+    availability
 }
 
 #[cfg(test)]
@@ -142,7 +130,10 @@ mod tests {
     use super::*;
 
     fn verdicts(seen: Seen) -> [char; 4] {
-        let report = Report::of(seen);
+        told(Report::of(seen))
+    }
+
+    fn told(report: Report) -> [char; 4] {
         [report.availability, report.throttling, report.quality, report.combined].map(|verdict| {
             match verdict {
                 Verdict::Success => '+',
@@ -195,7 +186,6 @@ mod tests {
         let rows = [
             (base, "++.+"),
             (Seen { shape: Shape::Structured, ..base }, "++++"),
-            (Seen { speed: Speed::Slow, ..base }, "~+.-"),
             (Seen { fault: Some(Fault::NotJson), ..base }, "++.+"),
             (Seen { fault: Some(Fault::RateLimited), paced: Paced::WasFull, ..base }, "...-"),
             (Seen { fault: Some(Fault::Overloaded), paced: Paced::WasFull, ..base }, "-~.-"),
@@ -207,6 +197,21 @@ mod tests {
         ];
         for (seen, says) in rows {
             assert_eq!(String::from_iter(verdicts(seen)), says, "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn a_late_first_content_counts_once_and_makes_nothing_better() {
+        let base = Seen::default();
+        let rows = [
+            (base, "~+.-"),
+            (Seen { shape: Shape::Structured, ..base }, "~++-"),
+            (Seen { shape: Shape::Structured, fault: Some(Fault::SchemaError), ..base }, "~+--"),
+            (Seen { fault: Some(Fault::StreamCut), ..base }, "-..-"),
+            (Seen { fault: Some(Fault::NoFirstToken), cut: Cut::Caller, ..base }, "...."),
+        ];
+        for (seen, says) in rows {
+            assert_eq!(String::from_iter(told(Report::of(seen).slowed())), says, "{seen:?}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The generating paths: read, answer, respond.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use backstay::attempt::forward::Forward;
 use backstay::call;
@@ -13,7 +14,7 @@ use hyper::body::Incoming;
 
 use super::{admit, through, watch};
 use crate::body::Sent;
-use crate::hold::{Held, KEEP_ALIVE, Seeking};
+use crate::hold::{Held, Seeking};
 use crate::server::Gateway;
 use crate::{door, respond};
 
@@ -91,6 +92,7 @@ async fn answer(gateway: &Gateway, ask: Ask) -> Response<Sent> {
         };
     }
     let carrier = gateway.carrier(&contract);
+    let pause = contract.keep_alive;
     let mut seeking: Seeking = Box::pin(async move { call::serve(&engine, contract).await });
     if let Some(carrier) = &carrier {
         seeking = Box::pin(carrier.call(seeking));
@@ -98,12 +100,12 @@ async fn answer(gateway: &Gateway, ask: Ask) -> Response<Sent> {
     // Dropping the sleep loses nothing; the search is only borrowed and goes on in the body.
     let found = tokio::select! {
         found = &mut seeking => Some(found),
-        () = tokio::time::sleep(KEEP_ALIVE) => None,
+        () = tokio::time::sleep(pause) => None,
     };
     let response = match found {
         Some(Ok(answer)) => respond::answer(answer),
         Some(Err(error)) => respond::failure(dialect, &error),
-        None => held(seeking, dialect),
+        None => held(seeking, dialect, pause),
     };
     match carrier {
         Some(carrier) => response.map(|body| carrier.body(body)),
@@ -111,9 +113,9 @@ async fn answer(gateway: &Gateway, ask: Ask) -> Response<Sent> {
     }
 }
 
-/// Ten seconds have gone: the head leaves now, the answer follows in the stream.
-fn held(seeking: Seeking, dialect: Dialect) -> Response<Sent> {
-    let mut response = Response::new(Sent::Held(Box::new(Held::new(seeking, dialect))));
+/// The caller has waited long enough: the head leaves now, the answer follows in the stream.
+fn held(seeking: Seeking, dialect: Dialect, pause: Duration) -> Response<Sent> {
+    let mut response = Response::new(Sent::Held(Box::new(Held::new(seeking, dialect, pause))));
     let headers = response.headers_mut();
     let kind = HeaderValue::from_static("text/event-stream; charset=utf-8");
     headers.insert(CONTENT_TYPE, kind);

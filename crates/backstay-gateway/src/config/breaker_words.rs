@@ -31,6 +31,13 @@ pub(super) struct BreakerTable {
     pub(super) failures_in_a_row: Option<u64>,
     /// The time a rate is taken over. `"1s"` to `"24h"`. Default: `"60s"`.
     pub(super) window: Option<Length>,
+    /// A first content that comes later than this and than `slow_factor` times what is usual counts
+    /// among the failures, though it came. Default: `"5s"`.
+    pub(super) slow_first_token: Option<Length>,
+    /// By how much a first content may be later than what all but one in a hundred take with prompts of
+    /// its size. 1 to 1000. Default: 2.0.
+    #[schemars(range(min = 1, max = 1000), extend("x-type" = "number"))]
+    pub(super) slow_factor: Option<f64>,
     /// The shortest rest, before a fifth more or less by the dice. Default: `"30s"`.
     pub(super) shortest_rest: Option<Length>,
     /// The longest rest, before the dice. Default: `"5m"`.
@@ -71,6 +78,8 @@ impl BreakerTable {
             min_calls: self.min_calls.or(base.min_calls),
             failures_in_a_row: self.failures_in_a_row.or(base.failures_in_a_row),
             window: self.window.or(base.window),
+            slow_first_token: self.slow_first_token.or(base.slow_first_token),
+            slow_factor: self.slow_factor.or(base.slow_factor),
             shortest_rest: self.shortest_rest.or(base.shortest_rest),
             longest_rest: self.longest_rest.or(base.longest_rest),
         }

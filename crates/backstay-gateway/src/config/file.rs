@@ -17,7 +17,7 @@ use super::queue_words::QueueTable;
 use super::words::{
     AuthWord, CapWord, Day, DialectWord, DisconnectWord, KeyText, Length, RefusalWord,
     RouteModeWord, RuntimeWord, SemanticWord, StreamWord, StructuredWord, SubsetWord, TemplateText,
-    Tier, UpstreamWord,
+    Tier, TimerText, UpstreamWord,
 };
 
 /// The configuration of Backstay.
@@ -364,18 +364,24 @@ impl Default for RouteTable {
     }
 }
 
-/// Limits of one attempt. Each is `"1ms"` to `"24h"`.
+/// Limits of one attempt, and the shortest that are derived: [timers](timers.md). Each is `"1ms"` to
+/// `"24h"`; `"auto"` is what the target usually takes, with its default where that is not known and as
+/// the longest.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct TimeoutsTable {
     /// Until the connection stands. Default: the provider's `connect`.
     pub(super) connect: Option<Length>,
-    /// From the request to the first content. Default: `"120s"`, at most `total`.
-    pub(super) first_token: Option<Length>,
-    /// Between two pieces of content. Default: `"60s"`, at most `total`.
-    pub(super) gap: Option<Length>,
-    /// The whole attempt. Default: the deadline.
-    pub(super) total: Option<Length>,
+    /// From the request to the first content. Default: `"auto"`, at most `"120s"` and `total`.
+    pub(super) first_token: Option<TimerText>,
+    /// Between two pieces of content. Default: `"auto"`, at most `"60s"` and `total`.
+    pub(super) gap: Option<TimerText>,
+    /// The whole attempt. Default: `"auto"`, at most the deadline.
+    pub(super) total: Option<TimerText>,
+    /// The shortest `first_token` that is derived. Default: `"5s"`.
+    pub(super) least_first_token: Option<Length>,
+    /// The shortest `gap` that is derived. Default: `"20s"`.
+    pub(super) least_gap: Option<Length>,
 }
 
 /// A check of the answer beyond the schema.

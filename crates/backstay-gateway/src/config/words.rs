@@ -14,6 +14,25 @@ use super::Runtime;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Length(pub(super) Duration);
 
+/// A limit of time: so long, or as measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TimerText {
+    /// As measured.
+    Auto,
+    /// So long.
+    Set(Length),
+}
+
+impl TimerText {
+    /// How long, where that is said.
+    pub(super) const fn set(self) -> Option<Length> {
+        match self {
+            Self::Auto => None,
+            Self::Set(length) => Some(length),
+        }
+    }
+}
+
 /// A day, written as "2027-03-01" with or without quotes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Day(pub(super) jiff::civil::Date);
@@ -312,6 +331,49 @@ impl JsonSchema for Length {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "pattern": "^[0-9]+(ms|s|m|h)$", "x-type": "length of time" })
+    }
+}
+
+impl<'de> Deserialize<'de> for TimerText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TimerVisitor;
+        impl Visitor<'_> for TimerVisitor {
+            type Value = TimerText;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                LengthVisitor.expecting(f)?;
+                f.write_str(", or \"auto\"")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<TimerText, E> {
+                if text == "auto" {
+                    return Ok(TimerText::Auto);
+                }
+                let length = Length::parse(text);
+                length
+                    .map(TimerText::Set)
+                    .ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+            }
+        }
+        deserializer.deserialize_str(TimerVisitor)
+    }
+}
+
+impl JsonSchema for TimerText {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "TimerText".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "pattern": "^(auto|[0-9]+(ms|s|m|h))$",
+            "x-type": "length of time, or `\"auto\"`"
+        })
     }
 }
 

@@ -38,5 +38,6 @@ mod spend;
 mod streams;
 mod structure;
 mod sweep;
+mod timers;
 mod told;
 mod world;

@@ -58,6 +58,22 @@ async fn held(world: &World, dialect: Dialect, name: &str) -> (Line, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_that_bears_a_second_of_silence_hears_of_us_in_half_of_it() {
+    let world =
+        Setup::new().alone("mute", "openai", &["silence"], "deadline = \"9s\"").start().await;
+    let body = streamed(request(Dialect::OpenaiChat, "mute", HELLO)).to_string();
+    let mut line = Line::open(world.address()).await;
+    let began = tokio::time::Instant::now();
+    let bears = [("x-stainless-read-timeout", "1")];
+    line.ask(start(Dialect::OpenaiChat), &bears, body.as_bytes()).await.expect("sent");
+    let comment = "11\r\n: still working\n\n\r\n";
+    line.read_until(&comment.repeat(3)).await;
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    drop(line);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_ten_seconds_the_head_leaves_and_what_follows_is_in_the_stream() {
     let route = "deadline = \"13s\"\nmax_attempts = 1\nmax_output_tokens = 300\n\
         timeouts = { first_token = \"13s\", gap = \"5s\", total = \"13s\" }";

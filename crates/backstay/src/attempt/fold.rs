@@ -1,13 +1,12 @@
 //! Reads a stream to its end, or to its first content.
 
-use std::time::Duration;
-
 use backstay_decide::fault::Fault;
 use backstay_wire::chat::{Fold, FoldEnd, Terminator};
 use backstay_wire::{Delta, Finish, Reply};
 
 use super::stream::{Opened, Piece, Told, Waiting};
-use super::{Failure, Got, classify};
+use super::{Failure, Got, Seen, classify};
+use crate::route::Going;
 
 /// The whole reply of so many choices that a stream adds up to.
 ///
@@ -78,7 +77,7 @@ const MAX_HELD: usize = 1 << 20;
 pub(super) async fn gate(
     mut opened: Box<Opened>,
     told: Told,
-    first_token: &mut Option<Duration>,
+    seen: &mut Seen,
 ) -> Result<Got, Failure> {
     let mut held = 0;
     loop {
@@ -97,18 +96,15 @@ pub(super) async fn gate(
             Sign::Wait => {}
             Sign::Release => return Ok(Got::Live(opened)),
             Sign::Refusal => return Ok(Got::LiveRefusal(opened)),
-            Sign::Call => return called(opened, told, first_token).await,
+            Sign::Call => return called(opened, told, seen).await,
         }
     }
 }
 
 /// Reads a stream to its end whose first content is a tool call, or to its first text that need
 /// not wait for it.
-async fn called(
-    mut opened: Box<Opened>,
-    told: Told,
-    first_token: &mut Option<Duration>,
-) -> Result<Got, Failure> {
+async fn called(mut opened: Box<Opened>, told: Told, seen: &mut Seen) -> Result<Got, Failure> {
+    seen.armed.held.goes(Going::Folded);
     let mut calls = Waiting::new(told.caller);
     for piece in opened.take_held() {
         calls.push(piece)?;
@@ -128,9 +124,10 @@ async fn called(
             opened.hold(piece);
         }
         opened.hold(piece);
+        seen.armed.held.goes(Going::Released);
         return Ok(Got::Live(opened));
     }
-    *first_token = opened.first_token();
+    (seen.first_token, seen.gaps) = (opened.first_token(), opened.gaps());
     let whole = calls.over()?.whole(opened.dialect(), told)?;
     Ok(Got::Whole(Box::new(whole)))
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use backstay_decide::fault::Fault;
+use backstay_decide::latency::Gaps;
 use backstay_wire::Dialect;
 use backstay_wire::chat::Fold;
 use backstay_wire::frame::sse::{Decoder, Frame, Limits};
@@ -61,6 +62,7 @@ pub(crate) fn seen(mut armed: Armed, heard: Heard, choices: usize, clock: &Clock
         request_id: classify::request_id(&head.headers),
         took: heard.took,
         first_token: None,
+        gaps: Gaps::default(),
         limits: classify::limits(&head.headers, clock),
         result: result.map(|whole| Got::Whole(Box::new(whole))),
         armed,
@@ -78,6 +80,7 @@ pub(crate) fn nothing(armed: Armed, fault: Fault, took: Duration) -> Seen {
         request_id: None,
         took,
         first_token: None,
+        gaps: Gaps::default(),
         limits: Vec::new(),
     }
 }

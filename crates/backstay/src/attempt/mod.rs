@@ -21,6 +21,7 @@ pub mod transport;
 use std::time::Duration;
 
 use backstay_decide::fault::Fault;
+use backstay_decide::latency::Gaps;
 use backstay_decide::pacing;
 use backstay_decide::recover::Veto;
 use backstay_wire::{Dialect, ProviderError, Reply};
@@ -31,8 +32,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::contract::{Contract, Wants};
 use crate::engine::Engine;
-use crate::policy::StreamMode;
-use crate::route::{Armed, Shot};
+use crate::route::{Armed, Going, Shot, Timed};
 use adapter::{Form, Outgoing};
 use stream::{Opened, StreamTimers, Told};
 use transport::{Incoming, SendFault};
@@ -56,8 +56,17 @@ pub(crate) struct Seen {
     pub took: Duration,
     /// From sending to the first content of a stream.
     pub first_token: Option<Duration>,
+    /// The pauses of a stream that was read to its end.
+    pub gaps: Gaps,
     /// The rate limits that the reply stated.
     pub limits: Vec<pacing::Seen>,
+}
+
+impl Seen {
+    /// What the clock saw.
+    pub(crate) fn timed(&self) -> Timed {
+        Timed { took: self.took, first_token: self.first_token, gaps: self.gaps }
+    }
 }
 
 /// Something worth judging.
@@ -133,7 +142,12 @@ struct Head {
 
 /// Makes the shot and waits for what comes of it. Dropping the future cancels it upstream.
 pub(crate) async fn race(engine: &Engine, contract: &Contract, shot: Box<Shot>) -> Seen {
-    let armed = shot.first;
+    let mut armed = shot.first;
+    armed.held.goes(match armed.request.form {
+        Form::Plain => Going::Plain,
+        Form::Stream if is_gated(contract, &armed) => Going::Released,
+        Form::Stream => Going::Folded,
+    });
     let timers = armed.stream_timers();
     let mut seen = Seen {
         result: Err(Failure::new(Fault::ConnectionLost, "not sent")),
@@ -141,6 +155,7 @@ pub(crate) async fn race(engine: &Engine, contract: &Contract, shot: Box<Shot>) 
         request_id: None,
         took: Duration::ZERO,
         first_token: None,
+        gaps: Gaps::default(),
         limits: Vec::new(),
         armed,
     };
@@ -244,19 +259,21 @@ async fn streamed(
     seen: &mut Seen,
     mut opened: Box<Opened>,
 ) -> Result<Got, Failure> {
-    let gate = matches!(contract.wants, Wants::Stream { .. })
-        && contract.stream_mode() == StreamMode::Gate
-        // What has to be taken back cannot be let out piece by piece.
-        && !seen.armed.request.lowerings.act();
-    if gate {
+    if is_gated(contract, &seen.armed) {
         let usage = matches!(contract.wants, Wants::Stream { usage: true });
         let told = Told { caller: contract.ask.dialect, usage };
-        return fold::gate(opened, told, &mut seen.first_token).await;
+        return fold::gate(opened, told, seen).await;
     }
     let dialect = seen.armed.request.dialect;
     let folded = fold::whole(&mut opened, contract.most_choices()).await;
-    seen.first_token = opened.first_token();
+    (seen.first_token, seen.gaps) = (opened.first_token(), opened.gaps());
     folded.map(|reply| Got::Whole(Box::new(Whole { reply, raw: None, events: None, dialect })))
+}
+
+/// Whether a stream goes to the caller from its first content on.
+fn is_gated(contract: &Contract, armed: &Armed) -> bool {
+    // What has to be taken back cannot be let out piece by piece.
+    contract.is_released() && !armed.request.lowerings.act()
 }
 
 fn is_stream(headers: &HeaderMap) -> bool {

@@ -23,7 +23,7 @@ use crate::contract::CapOwner;
 use crate::fault::CallError;
 use crate::policy::{Pinning, RefusalPolicy};
 use crate::record::Outcome;
-use crate::route::{self, Armed, Brought, Ending, Stay};
+use crate::route::{self, Armed, Brought, Ending, Stay, Timed};
 use crate::validate::{self, Asked, Checked, Layer, Unfit};
 
 /// First bound of a wait after a failure. S2's and the SDKs' choice is 0.5 to 1 s; a caller behind
@@ -63,11 +63,12 @@ impl Call {
         if !seen.limits.is_empty() {
             seen.armed.held.observe(&seen.limits, self.engine.now());
         }
-        let Seen { armed, result, first_token, limits, .. } = seen;
+        let timed = seen.timed();
+        let Seen { mut armed, result, first_token, limits, .. } = seen;
         match result {
-            Ok(Got::Whole(whole)) => self.judge(armed, *whole, Brought::Content(first_token)),
+            Ok(Got::Whole(whole)) => self.judge(armed, *whole, timed),
             Ok(Got::Live(opened)) => {
-                self.opened(&armed.held, Brought::Content(first_token));
+                self.opened(&mut armed.held, Brought::Content(first_token));
                 self.end = Some(End::Stream(opened, armed.held));
                 self.plan = Plan::Over;
             }
@@ -86,7 +87,7 @@ impl Call {
                 let brought = Brought::Content(first_token);
                 self.settle(
                     armed,
-                    Ending { report, brought, usage: Usage::default(), leaves: None },
+                    Ending { report, brought, usage: Usage::default(), timed, leaves: None },
                 );
                 self.follow(next, failure, None);
             }
@@ -102,7 +103,7 @@ impl Call {
                 let brought = Brought::Fault(failure.fault);
                 self.settle(
                     armed,
-                    Ending { report, brought, usage: Usage::default(), leaves: None },
+                    Ending { report, brought, usage: Usage::default(), timed, leaves: None },
                 );
                 let next = self.decide(&failure);
                 self.follow(next, failure, None);
@@ -127,14 +128,14 @@ impl Call {
     }
 
     /// Judges a whole reply: it ends the call, or is a failure like any other.
-    fn judge(&mut self, armed: Armed, whole: Whole, brought: Brought) {
+    fn judge(&mut self, armed: Armed, whole: Whole, timed: Timed) {
         self.lowerings = Arc::clone(&armed.request.lowerings);
         self.counted(&whole.reply);
         let verdict = self.verdict(&whole);
         let report = self.report(verdict.as_ref().err().map(|(_, unfit)| unfit.fault));
         let leaves = self.leaving(verdict.is_ok());
-        let usage = whole.reply.usage;
-        self.settle(armed, Ending { report, brought, usage, leaves });
+        let (brought, usage) = (Brought::Content(timed.first_token), whole.reply.usage);
+        self.settle(armed, Ending { report, brought, usage, timed, leaves });
         self.judged(verdict.as_ref().err().map(|(_, unfit)| unfit));
         match verdict {
             Ok(checked) => self.passes(whole, checked),

@@ -145,8 +145,8 @@ pub(crate) struct Call {
     pub stops: Vec<Stop>,
     /// Which of them it is at.
     pub current: Option<usize>,
-    /// The limits of the last attempt.
-    timers: Option<Timers>,
+    /// The limits of the last attempt, and the same before they were cut.
+    timers: Option<[Timers; 2]>,
     /// Why a request could not be built for some target; told only if none was asked.
     pub unbuilt: Option<CallError>,
     /// What comes next.
@@ -316,19 +316,16 @@ impl Call {
             if self.contract.schema_key().is_some() { Shape::Structured } else { Shape::Free };
         let cut =
             if fault.is_some_and(|fault| self.was_cut(fault)) { Cut::Caller } else { Cut::Route };
-        Report::of(breaker::Seen { fault, shape, cut, paced, ..breaker::Seen::default() })
+        Report::of(breaker::Seen { fault, shape, cut, paced })
     }
 
     /// Whether a wait was shorter than the route's because the caller's deadline is.
     fn was_cut(&self, fault: Fault) -> bool {
-        let cut = self.timers.is_some_and(|timers| {
-            let wanted = self.contract.route.timeouts;
-            match fault {
-                Fault::NoFirstToken => timers.first_token < wanted.first_token,
-                Fault::TotalTimeout => timers.total < wanted.total,
-                Fault::Stalled => timers.gap < wanted.gap,
-                _ => false,
-            }
+        let cut = self.timers.is_some_and(|[timers, uncut]| match fault {
+            Fault::NoFirstToken => timers.first_token < uncut.first_token,
+            Fault::TotalTimeout => timers.total < uncut.total,
+            Fault::Stalled => timers.gap < uncut.gap,
+            _ => false,
         });
         cut && self.contract.deadline.source != Source::Route
     }

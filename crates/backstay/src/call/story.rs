@@ -65,7 +65,7 @@ impl Call {
 
     /// An attempt goes out: it counts from here, also when nobody waits for its end.
     pub(crate) fn sending(&mut self, armed: &Armed) {
-        self.timers = Some(armed.timers);
+        self.timers = Some([armed.timers, armed.uncut.timers]);
         self.attempts += 1;
         let losses = armed.request.losses.iter().map(|loss| format!("lost {}", loss.path));
         self.losses = losses.collect();
@@ -82,6 +82,7 @@ impl Call {
             },
             fingerprint: armed.request.fingerprint.label(),
             limits_ms: [t.connect, t.first_token, t.gap, t.total].map(whole_milliseconds),
+            limits_from: armed.uncut.from.map(|from| from.name().into()),
             budget: self.stops.get(armed.index).and_then(|stop| stop.fits),
             losses: armed
                 .request

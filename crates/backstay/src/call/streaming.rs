@@ -38,7 +38,7 @@ impl Call {
     }
 
     /// Reports to its target that the stream brought content.
-    pub(super) fn opened(&mut self, held: &Held, brought: Brought) {
+    pub(super) fn opened(&mut self, held: &mut Held, brought: Brought) {
         let changes = held.started(brought, self.engine.now());
         self.turned_here(&changes);
     }

@@ -20,10 +20,9 @@ use http::HeaderMap;
 
 use super::{Call, End, Plan, refuse};
 use crate::attempt::heard::{self, Heard, Shown};
-use crate::contract::{self, Ask, Wants};
+use crate::contract::{self, Ask};
 use crate::engine::Engine;
 use crate::fault::{CallError, Cause};
-use crate::policy::StreamMode;
 use crate::record::Outcome;
 use crate::route::{self, Armed, Step};
 
@@ -233,7 +232,7 @@ impl Job {
         let would = match would(&call) {
             Would::Nothing => Would::Nothing,
             // What is out cannot be taken back: the stream would end in an error.
-            _ if shown == Shown::Some && call.lets_out() => Would::Refused,
+            _ if shown == Shown::Some && call.contract.is_released() => Would::Refused,
             would => would,
         };
         call.watched(would);
@@ -291,12 +290,6 @@ fn would(call: &Call) -> Would {
 }
 
 impl Call {
-    /// Whether a stream goes out before all of it is there.
-    fn lets_out(&self) -> bool {
-        matches!(self.contract.wants, Wants::Stream { .. })
-            && self.contract.stream_mode() == StreamMode::Gate
-    }
-
     /// Writes down what would have become of the call.
     fn watched(mut self: Box<Self>, would: Would) {
         self.would = would.word();

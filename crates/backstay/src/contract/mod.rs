@@ -84,6 +84,8 @@ pub struct Contract {
     pub ignored: Vec<&'static str>,
     /// Tries of this same request by layers above.
     pub prior_attempts: u32,
+    /// The pause between two comments of a stream while nothing can be shown.
+    pub keep_alive: Duration,
     /// Whether the caller is still there. `None`: the route does not ask.
     pub presence: Option<Arc<Presence>>,
     neutral: OnceLock<Result<Chat, Malformed>>,
@@ -231,6 +233,11 @@ impl Contract {
         }
     }
 
+    /// Whether a stream goes to the caller before all of it is there.
+    pub fn is_released(&self) -> bool {
+        matches!(self.wants, Wants::Stream { .. }) && self.stream_mode() == StreamMode::Gate
+    }
+
     /// The input a rule looks at: the last user message, or what a pointer finds in the request.
     pub fn rule_input(&self, pointer: Option<&str>) -> String {
         let Some(pointer) = pointer else {
@@ -266,6 +273,7 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
         call_id: engine.new_id(),
         deadline: deadline::settle(route.deadline, &asked),
         prior_attempts: asked.prior_attempts,
+        keep_alive: asked.keep_alive(),
         ignored: asked.ignored.iter().map(|source| source.name()).collect(),
         model: model.into_owned(),
         presence: match route.on_disconnect {

@@ -25,7 +25,7 @@ pub use provider::{
 pub use queue::{Queueing, SEATS};
 pub use route::{
     LastResort, OnDisconnect, OnSemantic, Pattern, ReaskPolicy, RefusalPolicy, Route, RouteMode,
-    RuleText, StreamMode, Timeouts, Upstream,
+    RuleText, StreamMode, Timeouts, Timer, Upstream,
 };
 pub use secret::Secret;
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Mending, Money, Target};
+pub use backstay_decide::latency::{Timeouts, Timer};
 pub use backstay_decide::recover::OnSemantic;
 
 /// What a caller asks for as `model`.
@@ -81,19 +82,6 @@ pub struct ReaskPolicy {
 /// A route's name, with `*` for any run of characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern(pub String);
-
-/// Limits of one attempt. Each is cut to what is left of the deadline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeouts {
-    /// Until the connection stands.
-    pub connect: Duration,
-    /// Until the first content, from the moment the request is sent.
-    pub first_token: Duration,
-    /// Between two pieces of content.
-    pub gap: Duration,
-    /// The whole attempt.
-    pub total: Duration,
-}
 
 /// A check of the reply against the input, in CEL.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -69,6 +69,10 @@ pub enum Step {
         fingerprint: String,
         /// The limits in force in milliseconds: connect, first token, gap, total.
         limits_ms: [u32; 4],
+        /// Where first token, gap and total come from before they are cut to the deadline: `set`,
+        /// `static` or `derived`. Empty in rows of earlier versions.
+        #[serde(default)]
+        limits_from: [Word; 3],
         /// The token budget check: prompt at most, output cap, allowed. `None`: the target's
         /// window is not known.
         budget: Option<[u64; 3]>,

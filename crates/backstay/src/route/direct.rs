@@ -13,6 +13,9 @@ use crate::policy::{
 /// The official SDKs' own limit; a direct route must not be stricter than calling the provider.
 const DEADLINE: Duration = Duration::from_mins(10);
 
+/// Until a connection stands.
+const CONNECT: Duration = Duration::from_secs(5);
+
 /// The name of such a route; no configured one has it.
 pub(crate) const DIRECT: &str = "direct";
 
@@ -26,13 +29,7 @@ pub(crate) fn direct(policy: &Policy, name: &str) -> Option<Route> {
         revision: target.id.clone(),
         tiers: vec![vec![target]],
         deadline: DEADLINE,
-        timeouts: Timeouts {
-            connect: Duration::from_secs(5),
-            // A reasoning model may think for minutes before its first token.
-            first_token: Duration::from_mins(2),
-            gap: Duration::from_mins(1),
-            total: DEADLINE,
-        },
+        timeouts: Timeouts::auto(CONNECT, DEADLINE),
         max_attempts: 3,
         reasks: 2,
         reask: ReaskPolicy::default(),

@@ -7,8 +7,10 @@ use backstay_decide::breaker::{self, KeyRest, Turn};
 use backstay_decide::pacing::{Dimension, Seen, Slowed};
 use backstay_wire::amend::Objection;
 
+use super::ending::{Brought, Ending};
 use super::health::TargetHealth;
-use super::standing::{Brought, Ending, Parts};
+use super::speed::Going;
+use super::standing::Parts;
 
 /// The passes of a target's breakers and a place among its calls.
 #[derive(Debug)]
@@ -27,10 +29,17 @@ impl Held {
         self.parts.as_ref().map_or(0, Parts::key)
     }
 
+    /// The attempt goes out, or goes on in another way. What does not is not measured.
+    pub fn goes(&mut self, going: Going) {
+        if let Some(parts) = &mut self.parts {
+            parts.goes(going);
+        }
+    }
+
     /// The attempt brought its first content, and goes on.
-    pub fn started(&self, brought: Brought, now: Moment) -> Vec<Turn> {
+    pub fn started(&mut self, brought: Brought, now: Moment) -> Vec<Turn> {
         let started = |parts| self.health.started(parts, brought, now);
-        self.parts.as_ref().map(started).unwrap_or_default()
+        self.parts.as_mut().map(started).unwrap_or_default()
     }
 
     /// Reports how the attempt ended and gives everything back.
@@ -92,7 +101,7 @@ impl Drop for Held {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -102,9 +111,11 @@ mod tests {
     use backstay_wire::Usage;
     use backstay_wire::tokens::Ratio;
 
+    use super::super::ending::{Brought, Ending};
     use super::super::health::TargetHealth;
     use super::super::paces::Prompt;
-    use super::super::standing::{Brought, Ending, Whose, Wish};
+    use super::super::speed::Timed;
+    use super::super::standing::{Whose, Wish};
     use super::Held;
     use crate::clock::Clock;
     use crate::policy::Target;
@@ -135,11 +146,13 @@ mod tests {
         }
     }
 
-    fn take(health: &Arc<TargetHealth>, now: Moment) -> Option<Held> {
-        health.take(&wish(now)).0.map(|(held, _)| held)
+    /// Takes a place at once, whatever the call is.
+    pub(in crate::route) fn take(health: &Arc<TargetHealth>, now: Moment) -> Option<Held> {
+        health.take(&wish(now)).0.map(|taken| taken.held)
     }
 
-    fn target(places: u32) -> Target {
+    /// A target with so many places.
+    pub(in crate::route) fn target(places: u32) -> Target {
         let policy = crate::policy::Policy::default();
         let provider = Arc::new(crate::policy::Provider {
             name: "p".into(),
@@ -187,6 +200,7 @@ mod tests {
                         report,
                         brought: Brought::Fault(fault),
                         usage: Usage::default(),
+                        timed: Timed::default(),
                         leaves: None,
                     },
                     now,
@@ -217,6 +231,7 @@ mod tests {
                     report,
                     brought: Brought::Fault(fault),
                     usage: Usage::default(),
+                    timed: Timed::default(),
                     leaves: None,
                 },
                 now,
@@ -265,8 +280,13 @@ mod tests {
         assert!(health.snapshot("m", now).in_flight <= most);
         shuttle::thread::yield_now();
         let report = Report::of(Seen::default());
-        let ending =
-            Ending { report, brought: Brought::Nothing, usage: Usage::default(), leaves: None };
+        let ending = Ending {
+            report,
+            brought: Brought::Nothing,
+            usage: Usage::default(),
+            timed: Timed::default(),
+            leaves: None,
+        };
         match way % 3 {
             0 => drop(held.settle(ending, now)),
             1 => held.unsent(now),
@@ -283,7 +303,7 @@ mod tests {
         let mut now = Moment::ORIGIN;
         for _ in 0..failures {
             let (brought, usage) = (Brought::Fault(fault), Usage::default());
-            let ending = Ending { report, brought, usage, leaves: None };
+            let ending = Ending { report, brought, usage, timed: Timed::default(), leaves: None };
             drop(take(&health, now).unwrap().settle(ending, now));
         }
         now = now.plus(Duration::from_mins(1));

@@ -7,19 +7,20 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use backstay_decide::Moment;
 use backstay_decide::breaker::{KeyRest, Order, Turn};
 use backstay_decide::extra::{Arrival, Kind, Refusal};
+use backstay_decide::latency::{Known, PromptSize};
 use backstay_decide::pacing::{Dimension, Seen, Slowed};
-use backstay_decide::timers::Start;
-use backstay_decide::{Moment, Verdict};
 use backstay_wire::amend::Objection;
 use http::Uri;
 use parking_lot::RwLock;
 
+use super::ending::{Brought, Ending};
 use super::front::TargetLine;
 use super::guard::Held;
 use super::rests::{AllRests, Rests, is_shared};
-use super::standing::{Brought, Ending, Parts, Snapshot, Stand, Standing, Wish};
+use super::standing::{Parts, Snapshot, Stand, Standing, Wish};
 use super::stay::{Stay, StayParts};
 use crate::clock::Clock;
 use crate::policy::Target;
@@ -58,7 +59,6 @@ pub(crate) struct TargetHealth {
     /// Those of its provider's keys that all its targets share.
     rests: Arc<Rests>,
     pub(super) state: Mutex<Standing>,
-    answered: AtomicBool,
     /// Replies that reported usage.
     reported: AtomicUsize,
     /// Whether there are any of the following: a look costs less than a lock.
@@ -69,6 +69,17 @@ pub(crate) struct TargetHealth {
     pub(crate) address: OnceLock<Uri>,
     /// Its counters, once they were looked up.
     meter: OnceLock<TargetMeter>,
+}
+
+/// What an attempt gets of its target.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    /// Passes and a place.
+    pub held: Held,
+    /// The call's stay, if it came just now.
+    pub stay: Option<Stay>,
+    /// What is known of the target's speed with such prompts.
+    pub known: Known,
 }
 
 impl Health {
@@ -160,7 +171,6 @@ impl TargetHealth {
             line: TargetLine::default(),
             rests,
             state: Mutex::new(Standing::new(target, order, clock.now())),
-            answered: AtomicBool::new(false),
             reported: AtomicUsize::new(0),
             objects: AtomicBool::new(false),
             objections: Mutex::default(),
@@ -205,9 +215,9 @@ impl TargetHealth {
         self.meter.get_or_init(|| metrics.target(id))
     }
 
-    /// What is known of its speed.
-    pub(crate) fn start(&self) -> Start {
-        if self.answered.load(Ordering::Relaxed) { Start::Warm } else { Start::Cold }
+    /// What is known of its speed with prompts of this size.
+    pub(crate) fn known(&self, size: PromptSize, now: Moment) -> Known {
+        self.state.lock().known(size, now)
     }
 
     /// What past calls say of the tokens in a body of `bytes` bytes. `None`: too little is known.
@@ -249,36 +259,27 @@ impl TargetHealth {
     }
 
     /// Passes and a place, or `None` when it rests or is full; and what changed by the time.
-    pub(crate) fn take(
-        self: &Arc<Self>,
-        wish: &Wish<'_>,
-    ) -> (Option<(Held, Option<Stay>)>, Vec<Turn>) {
+    pub(crate) fn take(self: &Arc<Self>, wish: &Wish<'_>) -> (Option<Taken>, Vec<Turn>) {
         let mut state = self.state.lock();
         state.hear(&self.rests);
         let (parts, changes) = state.take(wish);
         drop(state);
-        (parts.map(|parts| self.guarded(parts)), changes)
+        (parts.map(|(parts, known)| self.guarded(parts, known)), changes)
     }
 
     /// Passes and a place whatever the breakers say; `None` only when it is full.
-    pub(crate) fn force(
-        self: &Arc<Self>,
-        wish: &Wish<'_>,
-    ) -> (Option<(Held, Option<Stay>)>, Vec<Turn>) {
+    pub(crate) fn force(self: &Arc<Self>, wish: &Wish<'_>) -> (Option<Taken>, Vec<Turn>) {
         let (parts, changes) = self.state.lock().force(wish);
-        (parts.map(|parts| self.guarded(parts)), changes)
+        (parts.map(|(parts, known)| self.guarded(parts, known)), changes)
     }
 
     /// What was held brought something, and goes on.
-    pub(super) fn started(&self, parts: &Parts, brought: Brought, now: Moment) -> Vec<Turn> {
+    pub(super) fn started(&self, parts: &mut Parts, brought: Brought, now: Moment) -> Vec<Turn> {
         self.state.lock().started(parts, brought, now)
     }
 
     /// Settles what was held.
     pub(super) fn settle(&self, parts: Parts, ending: Ending, now: Moment) -> Vec<Turn> {
-        if matches!(ending.report.availability, Verdict::Success | Verdict::Soft) {
-            self.answered.store(true, Ordering::Relaxed);
-        }
         let changes = self.state.lock().settle(parts, ending, now);
         self.line.freed();
         changes
@@ -286,7 +287,8 @@ impl TargetHealth {
 
     /// Gives back what was held, without a verdict.
     pub(super) fn release(&self, parts: Parts) {
-        self.state.lock().release(parts);
+        let now = self.now();
+        self.state.lock().release(parts, now);
         self.line.freed();
     }
 
@@ -318,9 +320,9 @@ impl TargetHealth {
     }
 
     /// What a call took, as guards; with its stay, if it came just now.
-    fn guarded(self: &Arc<Self>, mut parts: Parts) -> (Held, Option<Stay>) {
+    fn guarded(self: &Arc<Self>, mut parts: Parts, known: Known) -> Taken {
         let stay = parts.take_visit().map(|visit| Stay::new(Arc::clone(self), visit));
-        (Held::new(Arc::clone(self), parts), stay)
+        Taken { held: Held::new(Arc::clone(self), parts), stay, known }
     }
 
     /// Now, for who gives something back.

@@ -5,17 +5,23 @@
 //! candidates for it and arms the one it picks. Nothing of a target is held while the call waits.
 
 mod direct;
+mod ending;
 mod front;
 mod guard;
 mod health;
 mod next;
 mod paces;
 mod rests;
+mod room;
+mod speed;
 mod standing;
 mod stay;
 pub(crate) mod view;
 
 use std::sync::Arc;
+
+use backstay_decide::latency::Derived;
+use backstay_decide::timers::Timers;
 
 use crate::attempt::adapter::{self, Outgoing};
 use crate::attempt::stream::StreamTimers;
@@ -24,13 +30,15 @@ use crate::engine::Engine;
 use crate::policy::Target;
 
 pub(crate) use direct::{DIRECT, direct, target};
+pub use ending::{Brought, Ending};
 pub(crate) use front::{InLine, stand};
 pub use guard::Held;
 pub use health::Health;
 pub(crate) use health::TargetHealth;
 pub(crate) use next::{Halt, Step, at, live_elsewhere, next, other_key, rests_until};
 pub(crate) use paces::Prompt;
-pub use standing::{Brought, Ending, Snapshot};
+pub use speed::{Going, Timed};
+pub use standing::Snapshot;
 pub(crate) use stay::Stay;
 
 /// One target on a call's list.
@@ -85,7 +93,9 @@ pub(crate) struct Armed {
     /// The request.
     pub request: Outgoing,
     /// The limits, cut to the deadline. `sent` is set when the request goes out.
-    pub timers: backstay_decide::timers::Timers,
+    pub timers: Timers,
+    /// The same before they were cut, and where they come from.
+    pub uncut: Derived,
 }
 
 impl Armed {

@@ -5,13 +5,16 @@ use std::time::Duration;
 use backstay_decide::aimd::Full;
 use backstay_decide::breaker::{Ask, Denial, Elsewhere, Suits};
 use backstay_decide::extra::{self, Arrival};
+use backstay_decide::latency::{Derived, Known};
 use backstay_decide::pacing::Wait;
 use backstay_decide::recover::OtherKey;
 use backstay_decide::tiers::{self, Candidate, Pick, Rest, Rule};
-use backstay_decide::timers::{Room, Timers};
+use backstay_decide::timers::{Timers, TooLate};
 use backstay_decide::{Local, Moment};
 
 use super::front::InLine;
+use super::health::Taken;
+use super::room::{cap, cut, in_time, late_after, room, size};
 use super::standing::{Stand, Whose, Wish};
 use super::{Armed, Held, Shot, Stop};
 use crate::attempt::adapter::{self, Turned};
@@ -58,6 +61,9 @@ pub(crate) fn next(call: &mut Call) -> Step {
     let rule = match call.plan {
         Plan::Over => return Step::End(Halt::Planned),
         Plan::Again { until } if now < until => {
+            if let Some((index, late)) = late_after(call, until.since(now), now) {
+                return too_slow(call, index, &late);
+            }
             call.waits("before the next try".to_owned(), until.since(now));
             return Step::Rest(until);
         }
@@ -142,15 +148,15 @@ fn wish<'a>(call: &'a Call, stop: &Stop, now: Moment, elsewhere: Elsewhere) -> W
     };
     let arrival = stop.stay.is_none().then_some(arrival);
     // Any call may be a test: nothing was released to the caller yet, so a failed one is made again.
-    let lease = call.contract.route.timeouts.total + GRACE;
+    let lease = call.contract.route.timeouts.total.most() + GRACE;
     let ask = Ask { now, lease, elsewhere, suits: Suits::Test };
     let contract = &call.contract;
     Wish {
         ask,
         schema: contract.schema_key(),
-        bytes: contract.ask.body.len() as u64 + stop.added.bytes,
+        bytes: size(call, stop),
         prompt: contract,
-        cap: call.cap.or(contract.cap.tokens),
+        cap: cap(call),
         whose,
         arrival,
     }
@@ -259,7 +265,10 @@ fn arm(call: &mut Call, index: usize, seen: &Looked, admission: Admission) -> St
     let Some(stop) = call.stops.get(index) else {
         return Step::End(Halt::Failed(CallError::local(Local::Internal, "no such target")));
     };
-    let Some(timers) = cut(call, stop, seen) else { return late(call, now) };
+    let room = room(call, untried_tiers(call, stop.tier, seen), now);
+    if in_time(call, room, Duration::ZERO, &Known::default()).is_err() {
+        return late(call, now);
+    }
     if let Err(refusal) = comes_back(call, index, now) {
         // It had its turn here, and the target has no second one for it.
         call.leaves(index, format!("{}: {refusal}", refusal.name()));
@@ -275,7 +284,14 @@ fn arm(call: &mut Call, index: usize, seen: &Looked, admission: Admission) -> St
     };
     call.turned(index, &changes);
     // Somebody was quicker between the look and the grip: look again.
-    let Some((held, stay)) = taken else { return Step::Rest(now.plus(BUSY_LOOK)) };
+    let Some(Taken { held, stay, known }) = taken else { return Step::Rest(now.plus(BUSY_LOOK)) };
+    let limits = match cut(call, room, &known) {
+        Ok(limits) => limits,
+        Err(late) => {
+            held.unsent(now);
+            return too_slow(call, index, &late);
+        }
+    };
     if call.current != Some(index) {
         call.turn_to(index);
     }
@@ -287,7 +303,7 @@ fn arm(call: &mut Call, index: usize, seen: &Looked, admission: Admission) -> St
         stop.line = None;
     }
     pass_over(call, index, now);
-    shoot(call, index, held, (timers, now))
+    shoot(call, index, held, (limits, now))
 }
 
 /// A call that comes back to a target it has tried needs a retry of that target's budget, as one
@@ -323,7 +339,12 @@ fn pass_over(call: &mut Call, index: usize, now: Moment) {
     }
 }
 
-fn shoot(call: &mut Call, index: usize, held: Held, (timers, now): (Timers, Moment)) -> Step {
+fn shoot(
+    call: &mut Call,
+    index: usize,
+    held: Held,
+    ((timers, uncut), now): ((Timers, Derived), Moment),
+) -> Step {
     let Some(stop) = call.stops.get(index) else {
         return Step::End(Halt::Failed(CallError::local(Local::Internal, "no such target")));
     };
@@ -353,7 +374,7 @@ fn shoot(call: &mut Call, index: usize, held: Held, (timers, now): (Timers, Mome
     if let Some(stay) = call.stops.get_mut(index).and_then(|stop| stop.stay.as_mut()) {
         stay.sends();
     }
-    let armed = Armed { index, target, tier, held, request, timers };
+    let armed = Armed { index, target, tier, held, request, timers, uncut };
     call.sending(&armed);
     Step::Try(Box::new(Shot { first: armed }))
 }
@@ -369,22 +390,11 @@ fn unbuilt(call: &mut Call, index: usize, error: CallError, now: Moment) -> Step
     Step::Rest(now)
 }
 
-/// The route's timers, cut to the deadline and to what untried tiers are kept.
-fn cut(call: &Call, stop: &Stop, seen: &Looked) -> Option<Timers> {
-    let wanted = call.contract.route.timeouts;
-    let timers = Timers {
-        connect: wanted.connect,
-        first_token: wanted.first_token,
-        gap: wanted.gap,
-        total: wanted.total,
-    };
-    timers.cut(Room {
-        left: seen.now.until(call.contract.models_until()),
-        deadline: call.contract.deadline.total,
-        untried: untried_tiers(call, stop.tier, seen),
-        start: stop.health.start(),
-        min_attempt: call.contract.min_attempt(),
-    })
+/// The call does not wait for a target, or try it, that is usually too slow for what is left.
+fn too_slow(call: &mut Call, index: usize, late: &TooLate) -> Step {
+    call.leaves(index, format!("{}: {late}", late.name()));
+    call.plan = Plan::Elsewhere;
+    Step::Rest(call.engine.now())
 }
 
 /// Live tiers this call has not tried, without `tier`, which is about to be.

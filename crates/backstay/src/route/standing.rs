@@ -5,18 +5,20 @@ use std::time::Duration;
 
 use backstay_decide::aimd::{Full, Met, Place, Places};
 use backstay_decide::breaker::{
-    Admitted, Ask, KeyRest, Order, Passes, Planes, Refused, Report, Rules, Turn, in_force,
+    Admitted, Ask, KeyRest, Order, Passes, Planes, Refused, Rules, Turn, in_force,
 };
 use backstay_decide::extra::headroom::{self, Receiver};
 use backstay_decide::extra::{self, Arrival, Budget, Kind, Made, Thousandths, Visit};
+use backstay_decide::latency::{Circuit, Known, Latency, Present, PromptSize, Slow};
 use backstay_decide::pacing::{Cost, Dimension, Level, Seen, Slowed, Wait};
 use backstay_decide::usual::FirstTokens;
 use backstay_decide::{Dice, Fault, Moment};
-use backstay_wire::Usage;
 use backstay_wire::tokens::Ratio;
 
+use super::ending::{Brought, Ending};
 use super::paces::{self, Asked, Paced, Paces, Prompt};
 use super::rests::Rests;
+use super::speed::{Course, Going};
 use super::stay::{Stay, StayParts};
 use crate::clock::{Clock, ThreadDice};
 use crate::policy::Target;
@@ -42,6 +44,7 @@ pub(super) struct Standing {
     /// Changes of the shared rests it has heard of.
     heard: u64,
     first_tokens: FirstTokens,
+    latency: Latency,
     /// Bytes a token takes, learned from reported usage.
     pub(super) ratio: Ratio,
 }
@@ -104,11 +107,16 @@ pub(crate) struct Parts {
     whose: Whose,
     /// What the call is to the target's budget, where it came just now.
     visit: Option<Visit>,
-    /// The size of the caller's body.
-    bytes: u64,
+    /// What it tells of the target's speed.
+    course: Course,
 }
 
 impl Parts {
+    /// The attempt goes out, or goes on in another way.
+    pub(super) fn goes(&mut self, going: Going) {
+        self.course.going = Some(going);
+    }
+
     /// Which of the provider's keys to use.
     pub(super) fn key(&self) -> usize {
         self.passes.key
@@ -122,42 +130,6 @@ impl Parts {
     /// Whether the rates had room for it.
     pub(super) fn had_room(&self) -> bool {
         self.paced.as_ref().is_none_or(|paced| paced.had_room)
-    }
-}
-
-/// How an attempt ended, for everything that keeps count of its target.
-#[derive(Debug)]
-pub struct Ending {
-    /// What its breakers hear.
-    pub report: Report,
-    /// What it came to.
-    pub brought: Brought,
-    /// What it took, as far as the provider said.
-    pub usage: Usage,
-    /// The call's stay, where the call is done with the target.
-    pub(crate) leaves: Option<Stay>,
-}
-
-/// What came of an attempt, as far as it speaks of the load on the target.
-#[derive(Clone, Copy, Debug)]
-pub enum Brought {
-    /// Content; after so long, where it was streamed.
-    Content(Option<Duration>),
-    /// A fault.
-    Fault(Fault),
-    /// Nothing, or nothing new.
-    Nothing,
-}
-
-impl Brought {
-    /// What the provider counted of the attempt, where that is known without its word: nothing that
-    /// never left counts, and what was turned away took no tokens.
-    fn known_cost(self) -> Option<Cost> {
-        match self {
-            Self::Fault(Fault::ConnectFailed) => Some(Cost::NOTHING),
-            Self::Fault(fault) if fault.was_turned_away() => Some(Cost::request(0, 0)),
-            Self::Fault(_) | Self::Content(_) | Self::Nothing => None,
-        }
     }
 }
 
@@ -194,6 +166,7 @@ impl Standing {
             paces: Paces::new(target.keys(), &target.limits, now),
             heard: 0,
             first_tokens: FirstTokens::default(),
+            latency: Latency::default(),
             ratio: Ratio::default(),
         }
     }
@@ -280,16 +253,16 @@ impl Standing {
             in_flight: self.places.in_flight(),
             bytes: self.places.bytes(),
             places: self.places.limit(&self.target.limits.places),
-            usual_first_token: self.first_tokens.usual(0),
+            usual_first_token: self.first_tokens.usual(PromptSize::default()),
         }
     }
 
-    pub(super) fn take(&mut self, wish: &Wish<'_>) -> (Option<Parts>, Vec<Turn>) {
+    pub(super) fn take(&mut self, wish: &Wish<'_>) -> (Option<(Parts, Known)>, Vec<Turn>) {
         self.enter(wish, Planes::admit)
     }
 
     /// As [`Standing::take`], whatever the breakers say.
-    pub(super) fn force(&mut self, wish: &Wish<'_>) -> (Option<Parts>, Vec<Turn>) {
+    pub(super) fn force(&mut self, wish: &Wish<'_>) -> (Option<(Parts, Known)>, Vec<Turn>) {
         self.enter(wish, Planes::force)
     }
 
@@ -298,7 +271,7 @@ impl Standing {
         &mut self,
         wish: &Wish<'_>,
         way: fn(&mut Planes, &Ask, Option<u64>, &Rules) -> Admitted,
-    ) -> (Option<Parts>, Vec<Turn>) {
+    ) -> (Option<(Parts, Known)>, Vec<Turn>) {
         if self.headroom(wish).is_err() {
             return (None, Vec::new());
         }
@@ -315,23 +288,64 @@ impl Standing {
         };
         let by = (limits.counting, &self.ratio);
         let paced = self.paces.book(passes.key, &wish.asked(), by);
-        let (whose, bytes) = (wish.whose, wish.bytes);
+        let (whose, now) = (wish.whose, wish.ask.now);
         self.fallbacks += u32::from(whose == Whose::Fallback);
         let arrives = |arrival| self.budget.arrive(arrival, &limits.retries, wish.ask.now);
         let visit = wish.arrival.map(arrives);
-        (Some(Parts { passes, place, paced, whose, visit, bytes }), changes)
+        let size = PromptSize::of(wish.bytes);
+        let (mut present, slow) = self.speed(now);
+        let known = present.known(size);
+        let course = Course::new(size, slow.threshold(&known), now);
+        (Some((Parts { passes, place, paced, whose, visit, course }, known)), changes)
+    }
+
+    /// Its speed as of `now`, and when a first content is slow. While the breaker that every call meets
+    /// is not closed, nothing of it changes.
+    fn speed(&mut self, now: Moment) -> (Present<'_>, Slow) {
+        let rules = in_force(self.order.as_ref(), &self.target.breaker, now);
+        let first = self.planes.all(&rules).next().map(|(plane, first)| {
+            let limits = rules.limits(plane);
+            (first.is_whole(now, limits), limits.slow)
+        });
+        let (is_whole, slow) = first.unwrap_or((true, Slow::DEFAULT));
+        let circuit = if is_whole { Circuit::Closed } else { Circuit::Troubled };
+        (self.latency.at(now, circuit), slow)
+    }
+
+    /// What is known of its speed with prompts of this size.
+    pub(super) fn known(&mut self, size: PromptSize, now: Moment) -> Known {
+        self.speed(now).0.known(size)
+    }
+
+    /// What is known of its speed, by the sizes of prompts that were seen.
+    pub(super) fn all_known(&mut self, now: Moment) -> Vec<(PromptSize, Known)> {
+        let sizes: Vec<PromptSize> = self.latency.sizes().collect();
+        sizes.into_iter().map(|size| (size, self.known(size, now))).collect()
     }
 
     /// What is held brought something, and goes on.
-    pub(super) fn started(&mut self, parts: &Parts, brought: Brought, now: Moment) -> Vec<Turn> {
-        self.note(brought, parts.bytes, now);
+    pub(super) fn started(
+        &mut self,
+        parts: &mut Parts,
+        brought: Brought,
+        now: Moment,
+    ) -> Vec<Turn> {
+        self.note(brought, parts.course.size, now);
+        if let Brought::Content(Some(first)) = brought {
+            parts.course.started(first, &mut self.speed(now).0);
+        }
+        if parts.course.is_late() {
+            // A test that begins late has not passed, and its end will say so.
+            return Vec::new();
+        }
         let rules = in_force(self.order.as_ref(), &self.target.breaker, now);
         self.planes.started(&parts.passes, now, &rules)
     }
 
     /// Settles what was held.
     pub(super) fn settle(&mut self, parts: Parts, ending: Ending, now: Moment) -> Vec<Turn> {
-        self.note(ending.brought, parts.bytes, now);
+        self.note(ending.brought, parts.course.size, now);
+        let report = parts.course.ended(&ending, &mut self.speed(now).0);
         self.give(parts.place, parts.whose);
         if let Some(stay) = ending.leaves.and_then(Stay::into_parts) {
             self.leave(stay, now);
@@ -345,12 +359,13 @@ impl Standing {
         }
         let rules = in_force(self.order.as_ref(), &self.target.breaker, now);
         let by = (&*rules, &mut ThreadDice as &mut dyn Dice);
-        self.planes.note(parts.passes, ending.report, now, by)
+        self.planes.note(parts.passes, report, now, by)
     }
 
     /// Gives back what was held, without a verdict. What was reserved of the rates stays booked: the
     /// provider may have done the work.
-    pub(super) fn release(&mut self, parts: Parts) {
+    pub(super) fn release(&mut self, parts: Parts, now: Moment) {
+        parts.course.given_up(now, &mut self.speed(now).0);
         self.give(parts.place, parts.whose);
         self.planes.release(parts.passes);
     }
@@ -402,7 +417,8 @@ impl Standing {
         if let Some(paced) = parts.paced.take() {
             self.paces.settle(parts.passes.key, paced, Some(Cost::NOTHING), now);
         }
-        self.release(parts);
+        parts.course.going = None;
+        self.release(parts, now);
     }
 
     /// Obeys the limits that a reply to what is held stated.
@@ -433,10 +449,10 @@ impl Standing {
     }
 
     /// Learns how much the target bears, while the place is still held.
-    fn note(&mut self, brought: Brought, bytes: u64, now: Moment) {
+    fn note(&mut self, brought: Brought, size: PromptSize, now: Moment) {
         let met = match brought {
             Brought::Content(Some(took)) => {
-                let pace = self.first_tokens.note(bytes, took);
+                let pace = self.first_tokens.note(size, took);
                 Met::FirstToken { took: pace.lately, usual: pace.usual }
             }
             // How long a whole reply takes depends on its length.
@@ -446,7 +462,7 @@ impl Standing {
             Brought::Fault(Fault::ConnectFailed) => Met::Unreachable,
             Brought::Fault(_) | Brought::Nothing => Met::Other,
         };
-        let usual = self.first_tokens.usual(bytes).unwrap_or(USUAL);
+        let usual = self.first_tokens.usual(size).unwrap_or(USUAL);
         self.places.note(met.sign(), usual, &self.target.limits.places, now);
     }
 }

@@ -1,16 +1,20 @@
 //! What is known of targets, for an operator: plain values with units in their names, ready to be
 //! written as JSON. Looking changes nothing.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use backstay_decide::Moment;
 use backstay_decide::aimd::Places;
 use backstay_decide::breaker::{
     Breaker, KeyRest, Limits, Order, Plane, Planes, Rules, State, in_force,
 };
+use backstay_decide::latency::{Derived, Known, PromptSize, Source};
 use serde::Serialize;
 
 use super::TargetHealth;
 use crate::clock::Clock;
-use crate::policy::Target;
+use crate::policy::{Route, Target};
 
 /// A target at one moment.
 #[derive(Clone, Debug, Serialize)]
@@ -48,6 +52,37 @@ pub struct TargetView {
     pub resting_keys: Vec<KeyView>,
     /// Its breakers: availability, then one for each key, then one for each schema asked for.
     pub breakers: Vec<BreakerView>,
+    /// The timers of the next attempt of each route that asks it, before they are cut to the deadline:
+    /// one row for each size of prompt that was seen, or one for all.
+    pub timers: Vec<TimerView>,
+}
+
+/// Timers at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct TimerView {
+    /// The route's name.
+    pub route: String,
+    /// The size of prompt, by its most tokens: `1k`, `4k`, `16k`, `64k`, `over_64k`. Absent: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<&'static str>,
+    /// From the request to the first content.
+    pub first_token_ms: u64,
+    /// Where that comes from: `set`, `static` or `derived`.
+    pub first_token_from: &'static str,
+    /// Between two pieces of content.
+    pub gap_ms: u64,
+    /// Where that comes from.
+    pub gap_from: &'static str,
+    /// The whole attempt, of a call that brings no output cap of its own.
+    pub total_ms: u64,
+    /// Where that comes from.
+    pub total_from: &'static str,
+    /// What one first token in a hundred exceeds. Absent: not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_token_p99_ms: Option<u64>,
+    /// A first content that comes later counts among the failures. Absent: none does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_after_ms: Option<u64>,
 }
 
 /// A key that rests.
@@ -140,9 +175,9 @@ impl<'c> Sight<'c> {
     }
 }
 
-/// What is known of `target`; a `health` it has not is one without history.
+/// What is known of `target`, which `routes` ask; a `health` it has not is one without history.
 pub(crate) fn view(
-    target: &Target,
+    (target, routes): (&Target, &[Arc<Route>]),
     health: Option<&TargetHealth>,
     order: Option<Order>,
     sight: Sight<'_>,
@@ -151,7 +186,8 @@ pub(crate) fn view(
     let rules = in_force(order.as_ref(), &target.breaker, sight.now);
     let ordered = order.filter(|order| order.holds(sight.now));
     let word = health.and_then(|health| health.word.clone());
-    let state = health.map(|health| health.state.lock());
+    let mut state = health.map(|health| health.state.lock());
+    let known = state.as_mut().map(|state| state.all_known(sight.now)).unwrap_or_default();
     let (planes, places) = match &state {
         Some(state) => (&state.planes, state.places),
         None => (&idle, Places::new()),
@@ -170,6 +206,46 @@ pub(crate) fn view(
         asked_until_ms: asked_until(planes, &rules, sight),
         resting_keys: resting_keys(planes, sight),
         breakers: breakers(planes, &rules, sight),
+        timers: timers((target, routes), &known, rules.limits(Plane::Availability)),
+    }
+}
+
+/// The timers of each route that asks `target`, for each size of prompt of which something is known.
+fn timers(
+    (target, routes): (&Target, &[Arc<Route>]),
+    known: &[(PromptSize, Known)],
+    limits: &Limits,
+) -> Vec<TimerView> {
+    let nothing = [(None, Known::default())];
+    let sizes = || known.iter().map(|(size, known)| (Some(size.name()), *known));
+    let sizes = || if known.is_empty() { nothing.to_vec() } else { sizes().collect() };
+    let asks =
+        |route: &&Arc<Route>| route.tiers.iter().flatten().any(|asked| asked.id == target.id);
+    let rows =
+        routes.iter().filter(asks).flat_map(|route| sizes().into_iter().map(move |s| (route, s)));
+    rows.map(|(route, (prompt, known))| timer_view(route, prompt, &known, limits)).collect()
+}
+
+fn timer_view(
+    route: &Route,
+    prompt: Option<&'static str>,
+    known: &Known,
+    limits: &Limits,
+) -> TimerView {
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let Derived { timers, from } = route.timeouts.derive(known, route.max_output_tokens);
+    let [first_token_from, gap_from, total_from] = from.map(Source::name);
+    TimerView {
+        route: route.name.clone(),
+        prompt,
+        first_token_ms: millis(timers.first_token),
+        first_token_from,
+        gap_ms: millis(timers.gap),
+        gap_from,
+        total_ms: millis(timers.total),
+        total_from,
+        first_token_p99_ms: known.first_token.map(millis),
+        slow_after_ms: limits.slow.threshold(known).map(millis),
     }
 }
 

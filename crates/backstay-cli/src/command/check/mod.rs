@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use backstay::contract::lint::{Lint, Usage};
-use backstay::policy::{CredentialSource, Pinning, Provider, Route, StreamMode, Target};
+use backstay::policy::{CredentialSource, Pinning, Provider, Route, StreamMode, Target, Timer};
 use backstay_gateway::config::{CallLog, Problem, Settings, Severity};
 use backstay_wire::lower::Subset;
 use clap::Args;
@@ -333,15 +333,23 @@ fn route_json(route: &Route) -> Value {
     let tiers: Vec<Vec<&str>> =
         route.tiers.iter().map(|tier| tier.iter().map(|t| t.id.as_str()).collect()).collect();
     let limits = route.timeouts;
+    let timers =
+        [("first_token", limits.first_token), ("gap", limits.gap), ("total", limits.total)];
+    let derived: Vec<&str> = timers
+        .iter()
+        .filter(|(_, timer)| matches!(timer, Timer::Auto(_)))
+        .map(|(name, _)| *name)
+        .collect();
     let millis = |length: std::time::Duration| u64::try_from(length.as_millis()).ok();
     json!({
         "name": route.name,
         "tiers": tiers,
         "deadline_ms": millis(route.deadline),
         "connect_ms": millis(limits.connect),
-        "first_token_ms": millis(limits.first_token),
-        "gap_ms": millis(limits.gap),
-        "total_ms": millis(limits.total),
+        "first_token_ms": millis(limits.first_token.most()),
+        "gap_ms": millis(limits.gap.most()),
+        "total_ms": millis(limits.total.most()),
+        "derived": derived,
         "max_attempts": route.max_attempts,
         "reasks": route.reasks,
         "max_output_tokens": route.max_output_tokens,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use backstay::record::{Note, Row, Step};
+use backstay::record::{Note, Row, Step, Word};
 
 /// The story of `row`, one step a line.
 pub(crate) fn timeline(row: &Row) -> String {
@@ -71,6 +71,7 @@ fn told(step: &Step) -> (&'static str, Vec<String>) {
             form,
             fingerprint,
             limits_ms,
+            limits_from,
             budget,
             losses,
             lowered,
@@ -78,9 +79,10 @@ fn told(step: &Step) -> (&'static str, Vec<String>) {
             let first =
                 format!("attempt {attempt} to {target} (tier {tier}), {form}, {fingerprint}");
             let [connect, first_token, gap, total] = limits_ms;
+            let [first_from, gap_from, total_from] = limits_from.each_ref().map(from);
             let limits = format!(
-                "at most {connect} ms to connect, {first_token} ms to the first token, {gap} ms \
-                 between two, {total} ms in all"
+                "at most {connect} ms to connect, {first_token} ms to the first token{first_from}, \
+                 {gap} ms between two{gap_from}, {total} ms in all{total_from}"
             );
             let mut lines = vec![first, limits];
             lines.extend(budget.map(|[prompt, cap, allowed]| {
@@ -105,6 +107,11 @@ fn told(step: &Step) -> (&'static str, Vec<String>) {
             ("ended", vec![format!("{outcome}{code}"), note.clone()])
         }
     }
+}
+
+/// Where a limit comes from, behind it.
+fn from(word: &Word) -> String {
+    if word.is_empty() { String::new() } else { format!(" ({word})") }
 }
 
 fn came(step: &Step) -> String {

@@ -25,6 +25,11 @@ impl Loading<'_> {
             let message = "`window` must be at least 1s".into();
             self.wrong(&at("window"), "out-of-range", message, "");
         }
+        let factor = table.slow_factor.unwrap_or(1.0);
+        if !(1.0..=1000.0).contains(&factor) {
+            let message = format!("`slow_factor` is {factor}; 1 to 1000 is allowed");
+            self.wrong(&at("slow_factor"), "out-of-range", message, "");
+        }
         if let (Some(least), Some(most)) = (table.shortest_rest, table.longest_rest)
             && least.0 > most.0
         {
@@ -53,6 +58,10 @@ pub(super) fn rules(table: &BreakerTable) -> Rules {
         let row = u32::try_from(row).unwrap_or(u32::MAX);
         in_a_row(&mut rules.availability, row);
         in_a_row(&mut rules.quality, row.saturating_mul(2));
+    }
+    for limits in [&mut rules.availability, &mut rules.combined] {
+        limits.slow.least = table.slow_first_token.map_or(limits.slow.least, |least| least.0);
+        limits.slow.times = table.slow_factor.unwrap_or(limits.slow.times);
     }
     let combined = &mut rules.combined;
     combined.rate = table.failure_rate.unwrap_or(combined.rate);
@@ -96,6 +105,8 @@ mod tests {
             min_calls: Some(5),
             failures_in_a_row: Some(2),
             window: Some(Length::seconds(20)),
+            slow_first_token: Some(Length::seconds(9)),
+            slow_factor: Some(1.5),
             shortest_rest: Some(Length::seconds(400)),
             longest_rest: None,
         };
@@ -106,6 +117,9 @@ mod tests {
             assert_eq!((limits.rate, limits.window), (0.3, Duration::from_secs(20)));
             assert_eq!(limits.shortest_rest, Duration::from_secs(400));
             assert_eq!(limits.longest_rest, limits.shortest_rest, "never below the shortest");
+        }
+        for limits in [rules.availability, rules.combined] {
+            assert_eq!((limits.slow.least, limits.slow.times), (Duration::from_secs(9), 1.5));
         }
         let rows =
             [rules.availability, rules.throttling, rules.quality].map(|limits| limits.failures);

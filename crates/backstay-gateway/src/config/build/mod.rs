@@ -18,6 +18,7 @@ mod route;
 mod rule;
 mod secret;
 mod server;
+mod timeouts;
 
 use std::collections::BTreeMap;
 use std::path::Path;

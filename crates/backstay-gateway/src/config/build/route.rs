@@ -1,11 +1,10 @@
 //! `[routes.NAME]`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use backstay::policy::{
     OnDisconnect, OnSemantic, Pattern, RefusalPolicy, Route, RouteMode, StreamMode, Target,
-    Timeouts, Upstream,
+    Upstream,
 };
 
 use super::revision::revision;
@@ -13,14 +12,9 @@ use super::{Loading, Named, Section};
 use crate::config::file::{File, RouteTable};
 use crate::config::problem::Problem;
 use crate::config::words::{
-    DisconnectWord, Length, RefusalWord, RouteModeWord, SemanticWord, StreamWord, Tier,
-    UpstreamWord,
+    DisconnectWord, RefusalWord, RouteModeWord, SemanticWord, StreamWord, Tier, UpstreamWord,
 };
 
-/// Models that think before they write take 60 to 120 s to the first content.
-const FIRST_TOKEN: Duration = Duration::from_mins(2);
-/// Keep-alives are not content, so a long thought in mid-answer counts as a gap.
-const GAP: Duration = Duration::from_mins(1);
 /// The most attempts a call may make at all.
 const MAX_ATTEMPTS: u32 = 6;
 /// The most re-asks of one target: a model that is wrong six times stays wrong.
@@ -195,59 +189,6 @@ impl Loading<'_> {
             tiers.push(built);
         }
         (complete && tiers.iter().all(|tier| !tier.is_empty())).then_some(tiers)
-    }
-
-    /// The limits of one attempt, with what is left out filled in.
-    fn timeouts(&mut self, name: &str, table: &RouteTable, tiers: &[Vec<Arc<Target>>]) -> Timeouts {
-        let deadline = table.deadline.0;
-        self.timer(&["routes", name, "deadline"], deadline);
-        let written = &table.timeouts;
-        for (key, length) in [
-            ("connect", written.connect),
-            ("first_token", written.first_token),
-            ("gap", written.gap),
-            ("total", written.total),
-        ] {
-            let length = length.map_or(deadline.max(Duration::from_millis(1)), |length| length.0);
-            self.timer(&["routes", name, "timeouts", key], length);
-        }
-        let total = written.total.map_or(deadline, |length| length.0);
-        let (whole, whole_key) =
-            if written.total.is_some() { (total, "total") } else { (deadline, "deadline") };
-        for (key, length) in [
-            ("connect", written.connect),
-            ("first_token", written.first_token),
-            ("gap", written.gap),
-        ] {
-            let Some(Length(length)) = length else { continue };
-            if length > whole {
-                let message = format!(
-                    "`{key}` ({}) is longer than `{whole_key}` ({})",
-                    Length(length),
-                    Length(whole)
-                );
-                let path = ["routes", name, "timeouts", key];
-                self.wrong(&path, "longer-than-whole", message, "it could never be reached");
-            }
-        }
-        if total > deadline {
-            let message = format!(
-                "`total` ({}) is longer than `deadline` ({})",
-                Length(total),
-                Length(deadline)
-            );
-            let path = ["routes", name, "timeouts", "total"];
-            self.doubt(&path, "longer-than-deadline", message, "the deadline cuts every attempt");
-        }
-        let connect = tiers.iter().flatten().map(|target| target.provider.connect).max();
-        let or =
-            |length: Option<Length>, default: Duration| length.map_or(default, |l| l.0).min(total);
-        Timeouts {
-            connect: or(written.connect, connect.unwrap_or(total)),
-            first_token: or(written.first_token, FIRST_TOKEN),
-            gap: or(written.gap, GAP),
-            total,
-        }
     }
 
     /// Checks the numbers that stand alone or against each other.

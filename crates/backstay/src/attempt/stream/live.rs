@@ -9,7 +9,6 @@ use std::convert::Infallible;
 use std::future::Future as _;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use backstay_decide::breaker::Report;
 use backstay_decide::fault::Fault;
@@ -30,9 +29,6 @@ use crate::route::{Brought, Ending, Held};
 
 /// Bytes gathered into one write when several events are ready at once.
 const GATHER: usize = 16 << 10;
-
-/// The pause between two comments while nothing can be shown: what proxies and browsers bear.
-const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// A released stream with the call it belongs to.
 #[derive(Debug)]
@@ -273,6 +269,7 @@ impl Live {
     /// The stream is whole.
     fn complete(&mut self, Ended { outcome, finish }: Ended) {
         let Some(source) = self.source.take() else { return };
+        let timed = source.opened.timed();
         drop(source.opened);
         let outcome = self.call.ended_as(outcome);
         self.outcome = outcome;
@@ -282,7 +279,7 @@ impl Live {
         self.call.met_unknown(self.passing.unknown);
         let report = self.call.report(None);
         let (brought, usage) = (Brought::Nothing, self.passing.usage);
-        self.call.streamed(source.held, Ending { report, brought, usage, leaves: None });
+        self.call.streamed(source.held, Ending { report, brought, usage, timed, leaves: None });
         self.call.stream_done(outcome, finish, self.passing.usage);
     }
 
@@ -306,11 +303,12 @@ impl Live {
     /// The stream is over, and its failure has been told.
     fn ended(&mut self, failure: &Failure) {
         let Some(source) = self.source.take() else { return };
+        let timed = source.opened.timed();
         drop(source.opened);
         let report =
             if self.late { Report::NEUTRAL } else { self.call.report(Some(failure.fault)) };
         let (brought, usage) = (Brought::Fault(failure.fault), self.passing.usage);
-        self.call.streamed(source.held, Ending { report, brought, usage, leaves: None });
+        self.call.streamed(source.held, Ending { report, brought, usage, timed, leaves: None });
         self.call.stream_failed(failure, self.passing.usage);
         self.outcome = Outcome::Failed;
     }
@@ -320,7 +318,8 @@ impl Live {
         if !self.calls.has_begun() {
             return Poll::Pending;
         }
-        let beat = self.beat.get_or_insert_with(|| Box::pin(tokio::time::sleep(KEEP_ALIVE)));
+        let pause = self.call.contract.keep_alive;
+        let beat = self.beat.get_or_insert_with(|| Box::pin(tokio::time::sleep(pause)));
         ready!(beat.as_mut().poll(cx));
         self.beat = None;
         Poll::Ready(Bytes::from_static(b": still working\n\n"))

@@ -18,6 +18,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use backstay_decide::fault::Fault;
+use backstay_decide::latency::Gaps;
 use backstay_wire::dialect::StreamReader;
 use backstay_wire::frame::sse::{Decoder, Event, Frame, Limits};
 use backstay_wire::{Delta, Dialect};
@@ -28,6 +29,7 @@ use tokio::time::{Instant, Sleep};
 use super::Failure;
 use super::transport::{Incoming, innermost};
 use crate::contract::Presence;
+use crate::route::Timed;
 
 pub(super) use calls::{Told, Waiting};
 pub use live::Live;
@@ -77,6 +79,7 @@ pub struct Opened {
     progressed: bool,
     /// When the first content came.
     first_content: Option<Instant>,
+    gaps: Gaps,
     ended: bool,
     /// Pieces read ahead, to be given out again first.
     held: VecDeque<Piece>,
@@ -96,6 +99,7 @@ impl Opened {
             timers,
             progressed: false,
             first_content: None,
+            gaps: Gaps::default(),
             ended: false,
             held: VecDeque::new(),
         }
@@ -109,6 +113,17 @@ impl Opened {
     /// How long after sending the first content came. `None`: not yet.
     pub fn first_token(&self) -> Option<Duration> {
         self.first_content.map(|at| at.duration_since(self.timers.sent))
+    }
+
+    /// The pauses between its pieces of content.
+    pub fn gaps(&self) -> Gaps {
+        self.gaps
+    }
+
+    /// What the clock saw of it, now that it is over.
+    pub(super) fn timed(&self) -> Timed {
+        let (took, first_token) = (self.timers.sent.elapsed(), self.first_token());
+        Timed { took, first_token, gaps: self.gaps }
     }
 
     /// The provider's dialect.
@@ -203,13 +218,20 @@ impl Opened {
             Failure::new(Fault::MalformedReply, format!("a broken stream event: {malformed}"))
         })?;
         if deltas.iter().any(Delta::is_content) {
-            self.waiting = None;
-            if !self.progressed {
-                self.progressed = true;
-                self.first_content = Some(Instant::now());
-            }
+            self.progresses();
         }
         Ok(Piece { raw: event.raw, deltas })
+    }
+
+    /// Content came: the wait for it is over.
+    fn progresses(&mut self) {
+        let waited = self.waiting.take();
+        if !self.progressed {
+            self.progressed = true;
+            self.first_content = Some(Instant::now());
+        } else if let Some(began) = waited.filter(|_| self.gaps.is_due()) {
+            self.gaps.note(began.elapsed());
+        }
     }
 
     /// Ready with the fault when a timer has run out. The alarm is moved lazily: it may ring
@@ -231,6 +253,9 @@ impl Opened {
             if Instant::now() < due {
                 self.alarm.as_mut().reset(due);
                 continue;
+            }
+            if self.progressed {
+                self.gaps.gave_up(began.elapsed());
             }
             let failure = if end < began + limit {
                 Failure::new(Fault::TotalTimeout, format!("not done in {:?}", self.timers.total))

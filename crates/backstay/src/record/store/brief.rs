@@ -15,7 +15,12 @@ struct Brief(
     (u64, Word, u64, Word, Option<u64>),
     (Word, String, [u32; 4], Option<[u64; 3]>),
     (Option<u16>, f64, Option<f64>, bool),
+    // Rows of earlier versions have none.
+    #[serde(default)] [u8; 3],
 );
+
+/// Where a timer comes from, by number.
+const FROM: [&str; 4] = ["", "set", "static", "derived"];
 
 /// The trail of `row` as JSON: short where the call was uneventful.
 pub(super) fn write(row: &Row) -> String {
@@ -40,8 +45,17 @@ fn brief(row: &Row) -> Option<Brief> {
     let Step::Settled { deadline_ms, deadline_from, bytes, cap_of, cap, .. } = &settled.step else {
         return None;
     };
-    let Step::Sent { attempt: 1, form, fingerprint, limits_ms, budget, losses, lowered, .. } =
-        &sent.step
+    let Step::Sent {
+        attempt: 1,
+        form,
+        fingerprint,
+        limits_ms,
+        limits_from,
+        budget,
+        losses,
+        lowered,
+        ..
+    } = &sent.step
     else {
         return None;
     };
@@ -68,12 +82,19 @@ fn brief(row: &Row) -> Option<Brief> {
             (*deadline_ms, deadline_from.clone(), *bytes, cap_of.clone(), *cap),
             (form.clone(), fingerprint.clone(), *limits_ms, *budget),
             (*status, *took_ms, *first_token_ms, usage.is_some()),
+            limits_from.each_ref().map(number),
         )
     })
 }
 
+fn number(from: &Word) -> u8 {
+    let place = FROM.iter().position(|name| name == from).unwrap_or(0);
+    u8::try_from(place).unwrap_or(0)
+}
+
 fn told(row: &Row, brief: Brief) -> Trail {
-    let Brief(at, settled, sent, came) = brief;
+    let Brief(at, settled, sent, came, from) = brief;
+    let from = from.map(|number| FROM.get(usize::from(number)).copied().unwrap_or("").into());
     let (deadline_ms, deadline_from, bytes, cap_of, cap) = settled;
     let (form, fingerprint, limits_ms, budget) = sent;
     let (status, took_ms, first_token_ms, counted) = came;
@@ -95,6 +116,7 @@ fn told(row: &Row, brief: Brief) -> Trail {
             form,
             fingerprint,
             limits_ms,
+            limits_from: from,
             budget,
             losses: Vec::new(),
             lowered: Vec::new(),
@@ -147,6 +169,7 @@ mod tests {
                     form: "plain".into(),
                     fingerprint: "ba9876543210".into(),
                     limits_ms: [1, 2, 3, 4],
+                    limits_from: ["set".into(), "static".into(), "derived".into()],
                     budget: Some([5, 6, 7]),
                     losses: Vec::new(),
                     lowered: Vec::new(),
@@ -194,6 +217,10 @@ mod tests {
         let text = write(&row);
         assert!(text.starts_with('[') && text.len() < 200, "{} bytes: {text}", text.len());
         assert_eq!(json(&read(&row, &text)), json(&row.trail));
+        let old = text.replace(",[1,2,3]]", "]");
+        assert_ne!(old, text);
+        let Step::Sent { limits_from, .. } = &read(&row, &old).notes[1].step else { panic!() };
+        assert_eq!(limits_from, &["", "", ""], "a row of an earlier version");
     }
 
     #[test]
