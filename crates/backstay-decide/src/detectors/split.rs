@@ -44,7 +44,7 @@ pub(super) enum Sort {
     Word,
     /// Letters that stand for bytes: part of a hexadecimal number, or of a long run without a blank.
     Code,
-    /// Digits.
+    /// Digits, or a value that is written in letters, such as `null`.
     Digits,
     /// The number of an item of a list.
     Item,
@@ -160,7 +160,7 @@ impl Splitter {
                 self.begin(class, byte);
             }
             if let Some(open) = &mut self.open {
-                open.hash = (open.hash ^ u32::from(byte)).wrapping_mul(PRIME);
+                open.hash = hash_byte(open.hash, byte);
             }
         }
     }
@@ -199,10 +199,13 @@ impl Splitter {
             self.after = None;
         }
         self.unbroken = self.unbroken.saturating_add(1);
-        let (sort, hash) = match open.sort {
-            Sort::Digits if open.begins_line && matches!(next, b'.' | b')') => (Sort::Item, ITEM),
-            Sort::Word if self.is_code(open, class) => (Sort::Code, open.hash),
-            sort => (sort, open.hash),
+        let (sort, hash) = match (open.sort, open.value()) {
+            (Sort::Digits, _) if open.begins_line && matches!(next, b'.' | b')') => {
+                (Sort::Item, ITEM)
+            }
+            (Sort::Word, Some(value)) => (Sort::Digits, value),
+            (Sort::Word, None) if self.is_code(open, class) => (Sort::Code, open.hash),
+            (sort, _) => (sort, open.hash),
         };
         self.after = Some(sort);
         let Open { first, length, same, spaced, begins_line, .. } = open;
@@ -217,7 +220,44 @@ impl Splitter {
     }
 }
 
+/// Values that stand in arrays as numbers do: of JSON and of Python.
+const VALUES: [&[u8]; 7] = [b"null", b"true", b"false", b"None", b"True", b"False", b"NaN"];
+
+/// Hashes of the [`VALUES`], each without and with a space before it.
+const VALUE_HASHES: [[u32; 2]; VALUES.len()] = {
+    let mut hashes = [[0; 2]; VALUES.len()];
+    let mut at = 0;
+    while at < VALUES.len() {
+        hashes[at] = [hashed(SEED, VALUES[at]), hashed(hashed(SEED, b" "), VALUES[at])];
+        at += 1;
+    }
+    hashes
+};
+
+/// `hash` with `bytes` after it.
+const fn hashed(mut hash: u32, bytes: &[u8]) -> u32 {
+    let mut at = 0;
+    while at < bytes.len() {
+        hash = hash_byte(hash, bytes[at]);
+        at += 1;
+    }
+    hash
+}
+
+/// FNV-1a.
+const fn hash_byte(hash: u32, byte: u8) -> u32 {
+    (hash ^ byte as u32).wrapping_mul(PRIME)
+}
+
 impl Open {
+    /// The hash of the one of the [`VALUES`] that it is.
+    fn value(&self) -> Option<u32> {
+        let like =
+            matches!((self.first, self.length), (b'n' | b't' | b'f' | b'N' | b'T' | b'F', 3..=5));
+        let of = |hashes: &&[u32; 2]| hashes[usize::from(self.spaced)] == self.hash;
+        like.then(|| VALUE_HASHES.iter().find(of))?.map(|hashes| hashes[0])
+    }
+
     /// Whether it is one space, which goes with what comes after it.
     fn is_a_space(&self) -> bool {
         self.sort == Sort::Blank && self.spaced
@@ -228,6 +268,10 @@ impl Open {
         self.sort = sort_of(class, byte);
         self.first = byte;
         self.hex = is_hex(byte);
+        if class == Class::Digit {
+            // The same number with a space and without one.
+            self.hash = SEED;
+        }
     }
 
     /// Whether `byte` belongs to it, which then has it.

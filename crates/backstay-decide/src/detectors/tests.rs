@@ -69,13 +69,26 @@ fn a_list_of_the_same_item_is_a_loop_although_its_numbers_rise() {
 fn what_is_uniform_by_nature_passes() {
     let zeros = format!("[{}]", "0, ".repeat(1000));
     let matrix = "[0.5,0.5,0.5],".repeat(250);
+    let spaced = format!("[{}]", "[0, 0, 0, 0], ".repeat(60));
     let hex = "00000010  00 00 00 00 ff ff ff ff\n".repeat(80);
     let base64 = format!("data:audio/mp3;base64,AAAA{}==", "V".repeat(6000));
     let table = format!("| a | b |\n|---|---|\n{}", "| x | y |\n".repeat(20));
     let rule = "-".repeat(1500);
-    for text in [zeros, matrix, hex, base64, table, rule] {
+    for text in [zeros, matrix, spaced, hex, base64, table, rule] {
         assert_eq!(hard(Channel::Text, &text), None, "{text}");
     }
+}
+
+#[test]
+fn values_of_json_may_be_alike() {
+    let row = format!("[{}]", ["null"; 8].join(", "));
+    let board = format!("{{\"board\": [{}]}}", [row.as_str(); 20].join(", "));
+    let cells = format!("\n[{}]", ["{\"x\": 0, \"state\": \"free\"}"; 12].join(","));
+    let table = format!("<table><tr>{}</tr></table>", "<td>none</td>".repeat(24));
+    for text in [board, cells, table] {
+        assert_eq!(hard(Channel::Text, &text), None, "{text}");
+    }
+    assert!(hard(Channel::Text, &"{\"x\": 0, \"state\": \"free\"},".repeat(40)).is_some());
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! | repeated | tokens at least | copies of a period of up to 8, up to 64, more tokens |
 //! |---|---|---|
 //! | words | 128 | 24, 8, 4 |
-//! | words in fenced code, in tables, in a call's arguments, or without blanks; different numbers in turn | 256 | 48, 16, 8 |
+//! | words in fenced code, in JSON or markup, in tables, in a call's arguments, or without blanks; different numbers in turn | 256 | 48, 16, 8 |
 //! | signs only, or digits without an end | 512 | 48, 16, 8 |
 //! | the same letter | 1,024 | 48, 16, 8 |
 //! | the same number, or encoded bytes | 4,096 | 48, 16, 8 |
@@ -101,6 +101,9 @@ impl Repetition {
 impl Watch {
     fn note(&mut self, token: Token, sink: &mut impl FnMut(Finding, Level)) {
         let kept = Kept::from(token);
+        if self.begins_values(token) {
+            self.care = Care::Values;
+        }
         self.ring.push(kept);
         let count = self.ring.count();
         self.fenced ^= kept.mark() == Mark::Fence;
@@ -120,6 +123,12 @@ impl Watch {
         if let Some(finding) = self.unigrams.note(count, |back| self.ring.back(back).hash()) {
             sink(finding, Level::Soft);
         }
+    }
+
+    /// Whether `token` is the text's first one, and opens JSON or markup.
+    fn begins_values(&self, token: Token) -> bool {
+        let first = self.ring.count() == self.blanks as usize;
+        first && token.sort == Sort::Sign && matches!(token.first, b'{' | b'[' | b'<')
     }
 
     fn note_blank(&mut self, token: Token, sink: &mut impl FnMut(Finding, Level)) {

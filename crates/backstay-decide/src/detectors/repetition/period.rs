@@ -98,7 +98,7 @@ impl Strictness {
         // Once more round, so that a number that the period's start cuts is seen whole.
         for back in (0..period * 2).rev().filter(|back| *back < ring.reach()) {
             let token = ring.back(back);
-            seen.note(token.mark(), token.hash());
+            seen.note(token.mark(), token.value());
         }
         match () {
             () if seen.words > 0 => {

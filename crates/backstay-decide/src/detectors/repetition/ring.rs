@@ -112,6 +112,11 @@ impl Kept {
         self.0
     }
 
+    /// Equal for equal tokens, whatever space stands before a number.
+    pub(super) fn value(self) -> u32 {
+        self.0 & !MARK
+    }
+
     /// The same for all numbers, else the token's own.
     fn masked(self) -> u32 {
         const NUMBER: u32 = Mark::Number as u32;
