@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
 use backstay_wire::chat::{
-    Choice, Delta, ErrorClass, Finish, Fold, FoldEnd, FoldFault, Part, ProviderError, Reply,
+    Choice, Delta, ErrorClass, Finish, Fold, FoldEnd, FoldFault, Part, ProviderError, Quirk, Reply,
     Terminator, Usage,
 };
 use backstay_wire::dialect::{Dialect, UsageEvent};
@@ -102,10 +102,10 @@ fn a_name_and_an_id_are_set_once() {
     let two = [start(0, "c0", "f"), piece(0, "{}"), start(0, "c9", "g"), piece(0, "[]")];
     let reply = folded(&two).into_reply();
     assert_eq!(reply.choices[0].parts, [call("c0", "f", "{}"), call("c9", "g", "[]")]);
-    assert_eq!(reply.unknown, ["tool call index used twice"]);
+    assert_eq!(reply.quirks, [Quirk::IndexShared]);
     let orphan = folded(&[piece(3, "{}")]).into_reply();
     assert_eq!(orphan.choices[0].parts, [call("", "", "{}")]);
-    assert_eq!(orphan.unknown, ["tool arguments without a call"]);
+    assert_eq!(orphan.quirks, [Quirk::ArgumentsFirst]);
 }
 
 #[test]
@@ -115,12 +115,15 @@ fn arguments_that_are_sent_again_are_taken_once_and_the_quirk_is_noted() {
         deltas.extend(fragments.iter().map(|fragment| piece(0, fragment)));
         let reply = folded(&deltas).into_reply();
         let Part::ToolCall { arguments, .. } = &reply.choices[0].parts[0] else { panic!() };
-        (arguments.clone(), !reply.unknown.is_empty())
+        (arguments.clone(), reply.quirks == [Quirk::ArgumentsAgain])
     };
     for (fragments, expected, noted) in [
         (&["{\"q\":", "{\"q\":\"ab", "{\"q\":\"ab\"}"][..], "{\"q\":\"ab\"}", true),
         (&["{\"a\":1}", "{\"a\":1}"][..], "{\"a\":1}", true),
         (&["{\"a\":", "1}", "{\"a\":1}", "{\"a\":1}"][..], "{\"a\":1}", true),
+        (&["{\"a\":1}\n", "{\"a\":1} "][..], "{\"a\":1}", true),
+        // A resending that was cut is no value.
+        (&["{\"q\":", "{\"q\":\"ab"][..], "{\"q\":{\"q\":\"ab", false),
         // An object inside an object of the same beginning is no repetition.
         (&["{\"q\":", "{\"q\":\"ab\"}", "}"][..], "{\"q\":{\"q\":\"ab\"}}", false),
         // Two values that differ are ambiguous; half of one is cut.
@@ -174,13 +177,39 @@ fn the_outcome_needs_a_known_finish() {
 }
 
 #[test]
+fn only_whole_tool_calls_and_the_end_stand_in_for_a_finish() {
+    let folded = |fragment: &str, name: &str, rest: &[Delta]| {
+        let mut deltas = vec![text("a"), start(0, "c", name), piece(0, fragment)];
+        deltas.extend_from_slice(rest);
+        folded(&deltas)
+    };
+    let whole = folded("{\"a\":1}", "f", &[Delta::End]);
+    assert_eq!(whole.outcome(), FoldEnd::Whole { terminator: Terminator::Seen });
+    let reply = whole.into_reply();
+    assert_eq!(reply.choices[0].finish, Finish::ToolUse);
+    assert_eq!(reply.quirks, [Quirk::FinishMissing]);
+    let again = folded("{\"a\":", "f", &[piece(0, "{\"a\":1}"), Delta::End]);
+    assert_eq!(again.into_reply().quirks, [Quirk::ArgumentsAgain, Quirk::FinishMissing]);
+    for (fragment, name) in [("{\"a\":1", "f"), ("{}", ""), ("[]", "f"), ("", "f"), ("{}{}1", "f")]
+    {
+        let end = folded(fragment, name, &[Delta::End]).outcome();
+        assert_eq!(end, FoldEnd::NoFinish, "{fragment}");
+    }
+    assert_eq!(folded("{}", "f", &[]).outcome(), FoldEnd::NoEnd);
+    let second = [start(1, "d", "g"), piece(1, "{"), Delta::End];
+    assert_eq!(folded("{}", "f", &second).outcome(), FoldEnd::NoFinish);
+    let odd = [finish(Finish::Unknown, Some("tired")), Delta::End];
+    assert_eq!(folded("{}", "f", &odd).outcome(), FoldEnd::NoFinish);
+}
+
+#[test]
 fn what_comes_after_the_end_is_left_out_and_noted() {
     let stop = finish(Finish::Complete, Some("stop"));
     let fold = folded(&[text("a"), stop, Delta::End, Delta::Alive, text("b")]);
     assert!(fold.end_seen() && fold.has_content());
     let reply = fold.into_reply();
     assert_eq!(reply.choices[0].text(), "a");
-    assert_eq!(reply.unknown, ["delta after the end"]);
+    assert_eq!(reply.quirks, [Quirk::AfterEnd]);
 }
 
 #[test]

@@ -269,6 +269,7 @@ fn what_is_written_reads_back_the_same() {
             reasoning: Some(3),
         },
         unknown: vec![],
+        quirks: vec![],
     };
     let written = write(&reply);
     assert_eq!(read(&written), reply);

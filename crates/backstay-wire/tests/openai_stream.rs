@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
-use backstay_wire::chat::{Delta, ProviderError, Usage};
+use backstay_wire::chat::{Delta, ProviderError, Quirk, Usage};
 use backstay_wire::dialect::{Dialect, ErrorOut, UsageEvent};
 use backstay_wire::frame::sse::Event;
 use backstay_wire::{ErrorClass, Finish};
@@ -101,6 +101,17 @@ fn an_error_in_any_form_is_an_error() {
             ErrorClass::QuotaExhausted,
         ),
         (r#"{"error":"m"}"#, ErrorClass::ServerError),
+        // Without a field `error`, or with its words elsewhere.
+        (r#"{"code":429,"message":"m"}"#, ErrorClass::RateLimited),
+        (r#"{"code":"Throttling.RateQuota","message":"m"}"#, ErrorClass::RateLimited),
+        (r#"{"status":503,"message":"m"}"#, ErrorClass::Overloaded),
+        (r#"{"success":false,"message":"m"}"#, ErrorClass::ServerError),
+        (r#"{"detail":"m"}"#, ErrorClass::ServerError),
+        (r#"{"errors":[{"message":"m","code":"model_not_found"}]}"#, ErrorClass::NotFound),
+        (r#"{"error":{"message":"m","type":"overloaded_error"}}"#, ErrorClass::Overloaded),
+        (r#"{"error":{"message":"m","status":"UNAVAILABLE"}}"#, ErrorClass::Overloaded),
+        (r#"{"error":{"message":"m","type":"rate_limit_error"}}"#, ErrorClass::RateLimited),
+        (r#"{"error":{"message":"m","type":"api_error","status_code":504}}"#, ErrorClass::Timeout),
         (r#"[{"error":{"code":429,"message":"m"}}]"#, ErrorClass::RateLimited),
         (r#"{"id":"g","choices":[],"error":{"code":502,"message":"m"}}"#, ErrorClass::ServerError),
     ];
@@ -108,6 +119,36 @@ fn an_error_in_any_form_is_an_error() {
         let deltas = read(&[data]);
         let [Delta::Error(error)] = deltas.as_slice() else { panic!("{data}: {deltas:?}") };
         assert_eq!((error.class, error.message.as_str()), (*class, "m"), "{data}");
+    }
+    for (data, class) in [
+        (
+            r#"{"error":{"message":"Error code: 429 - slow down","type":"api_error"}}"#,
+            ErrorClass::RateLimited,
+        ),
+        (r#"{"error":{"message":"[HTTP 502] <!DOCTYPE html>"}}"#, ErrorClass::ServerError),
+        // A kind that says more than "error" goes before a number in the sentence.
+        (
+            r#"{"error":{"message":"HTTP 500","type":"insufficient_quota"}}"#,
+            ErrorClass::QuotaExhausted,
+        ),
+        (
+            r#"{"error":{"message":"HTTP 500","code":"rate_limit_exceeded"}}"#,
+            ErrorClass::RateLimited,
+        ),
+        ("\"Rate limit exceeded\"", ErrorClass::RateLimited),
+        ("Error: upstream died", ErrorClass::ServerError),
+        ("[ERROR] 503 Service Unavailable", ErrorClass::Overloaded),
+        ("<html><title>502 Bad Gateway</title>", ErrorClass::ServerError),
+    ] {
+        let deltas = read(&[data]);
+        assert!(matches!(&deltas[..], [Delta::Error(e)] if e.class == class), "{data}: {deltas:?}");
+    }
+    // An unused field sent all the same is no error beside an answer.
+    for blank in ["null", "\"\"", "{}"] {
+        let data = format!(
+            r#"{{"choices":[{{"index":0,"delta":{{"content":"x"}},"error":{blank}}}],"error":{blank}}}"#
+        );
+        assert_eq!(rest(&[&data]), [text("x")], "{blank}");
     }
     let in_choice = r#"{"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":"error","error":{"message":"m","code":502}}]}"#;
     let deltas = rest(&[in_choice]);
@@ -209,7 +250,8 @@ fn two_fragments_of_one_index_in_one_chunk_are_one_call() {
         { "index": 0, "id": "t1", "function": { "name": "f", "arguments": "{\"a\":" } },
         { "index": 0, "function": { "arguments": "1}" } },
     ] }))]);
-    assert_eq!(deltas, [tool(0, "t1", "f"), arguments(0, "{\"a\":"), arguments(0, "1}")]);
+    let split = Delta::Quirk(Quirk::CallSplit);
+    assert_eq!(deltas, [tool(0, "t1", "f"), arguments(0, "{\"a\":"), arguments(0, "1}"), split]);
 }
 
 #[test]
@@ -220,7 +262,11 @@ fn a_name_repeated_in_later_fragments_is_not_doubled() {
             &json!({ "tool_calls": [{ "index": 0, "id": "t1", "function": { "name": "find", "arguments": arguments } }] }),
         )
     };
-    assert_eq!(rest(&[&piece(""), &piece("{}")]), [tool(0, "t1", "find"), arguments(0, "{}")]);
+    let again = Delta::Quirk(Quirk::CallNamedAgain);
+    assert_eq!(
+        rest(&[&piece(""), &piece("{}"), &piece("")]),
+        [tool(0, "t1", "find"), arguments(0, "{}"), again, Delta::Alive]
+    );
 }
 
 #[test]
@@ -236,10 +282,12 @@ fn without_an_index_a_fragment_goes_by_id_then_by_place() {
     assert_eq!(
         deltas,
         [
+            Delta::Quirk(Quirk::IndexMissing),
             tool(0, "a", "f"),
             arguments(0, "{"),
             tool(1, "b", "g"),
             arguments(0, "}"),
+            Delta::Quirk(Quirk::CallNamedAgain),
             arguments(1, "{}"),
         ]
     );
@@ -257,7 +305,13 @@ fn two_whole_calls_under_one_index_stay_two() {
     ]);
     assert_eq!(
         deltas,
-        [tool(0, "a", "f"), arguments(0, "{}"), tool(1, "b", "f"), arguments(1, "[]")]
+        [
+            tool(0, "a", "f"),
+            arguments(0, "{}"),
+            Delta::Quirk(Quirk::IndexShared),
+            tool(1, "b", "f"),
+            arguments(1, "[]")
+        ]
     );
 }
 
@@ -269,9 +323,100 @@ fn arguments_before_the_name_wait_for_it() {
     let named = chunk(
         &json!({ "tool_calls": [{ "index": 0, "function": { "name": "f", "arguments": "}" } }] }),
     );
-    let want = [tool(0, "a", "f"), arguments(0, "{"), arguments(0, "}")];
+    let first = Delta::Quirk(Quirk::ArgumentsFirst);
+    let want = [first.clone(), tool(0, "a", "f"), arguments(0, "{"), arguments(0, "}")];
     assert_eq!(rest(&[&nameless, &named]), want);
-    assert_eq!(rest(&[&nameless, "[DONE]"]), [tool(0, "a", ""), arguments(0, "{"), Delta::End]);
+    let want = [first, tool(0, "a", ""), arguments(0, "{"), Delta::End];
+    assert_eq!(rest(&[&nameless, "[DONE]"]), want);
+}
+
+/// The deltas of one tool-call fragment an event.
+fn calls(fragments: &[Value]) -> Vec<Delta> {
+    let chunks: Vec<String> =
+        fragments.iter().map(|call| chunk(&json!({ "tool_calls": [call] }))).collect();
+    rest(&chunks.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_call_under_a_shared_index_is_found_by_its_id() {
+    let of = |id: &str, name: &str, arguments: &str| json!({ "index": 0, "id": id, "function": { "name": name, "arguments": arguments } });
+    let deltas = calls(&[
+        of("a", "f", "{"),
+        of("b", "g", "["),
+        of("a", "", "}"),
+        json!({ "index": 0, "function": { "arguments": "]" } }),
+    ]);
+    let said: Vec<&Delta> = deltas.iter().filter(|d| !matches!(d, Delta::Quirk(_))).collect();
+    let want = [
+        &tool(0, "a", "f"),
+        &arguments(0, "{"),
+        &tool(1, "b", "g"),
+        &arguments(1, "["),
+        &arguments(0, "}"),
+        &arguments(1, "]"),
+    ];
+    assert_eq!(said, want);
+}
+
+#[test]
+fn another_name_under_one_index_is_another_call_only_behind_a_whole_one() {
+    let of = |name: &str, arguments: &str| json!({ "index": 0, "function": { "name": name, "arguments": arguments } });
+    let deltas = calls(&[of("f", "{}"), of("g", "{}")]);
+    assert!(deltas.contains(&tool(1, "", "g")), "{deltas:?}");
+    let mut reader = Dialect::OpenaiChat.stream_reader();
+    let mut out = vec![];
+    for (call, is_fine) in [(of("f", "{"), true), (of("g", "}"), false)] {
+        let data = chunk(&json!({ "tool_calls": [call] }));
+        assert_eq!(reader.read(&event(&data), &mut out).is_ok(), is_fine);
+    }
+}
+
+#[test]
+fn a_name_that_comes_again_without_index_and_id_goes_on_with_its_call_until_that_is_whole() {
+    let of = |arguments: &str| json!({ "function": { "name": "f", "arguments": arguments } });
+    let deltas = calls(&[of("{\"a\":"), of("1}"), of("{}")]);
+    let starts = deltas.iter().filter(|delta| matches!(delta, Delta::ToolStart { .. })).count();
+    assert_eq!(starts, 2, "{deltas:?}");
+    assert!(deltas.contains(&arguments(0, "1}")) && deltas.contains(&arguments(1, "{}")));
+}
+
+#[test]
+fn arguments_written_as_json_are_their_text_and_a_quirk() {
+    let deltas = calls(&[
+        json!({ "index": 0, "id": "a", "function": { "name": "f", "arguments": { "a": 1 } } }),
+    ]);
+    let quirk = Delta::Quirk(Quirk::ArgumentsNotText);
+    assert_eq!(deltas, [tool(0, "a", "f"), arguments(0, "{\"a\":1}"), quirk]);
+}
+
+#[test]
+fn arguments_that_wait_for_a_name_are_bounded() {
+    let piece = chunk(
+        &json!({ "tool_calls": [{ "index": 0, "function": { "arguments": "x".repeat(100_000) } }] }),
+    );
+    let mut reader = Dialect::OpenaiChat.stream_reader();
+    let mut out = vec![];
+    let refused = (0..20).any(|_| reader.read(&event(&piece), &mut out).is_err());
+    assert!(refused);
+}
+
+#[test]
+fn content_after_the_finish_is_refused_and_blanks_are_not() {
+    let done = r#"{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}"#;
+    let late = |delta: Value| {
+        let mut reader = Dialect::OpenaiChat.stream_reader();
+        let mut out = vec![];
+        reader.read(&event(done), &mut out).unwrap();
+        let read = reader.read(&event(&chunk(&delta)), &mut out).is_ok();
+        reader.read(&event("[DONE]"), &mut out).unwrap();
+        reader.read(&event(&chunk(&delta)), &mut out).unwrap();
+        read
+    };
+    assert!(!late(json!({ "content": "b" })));
+    assert!(!late(json!({ "reasoning_content": "b" })));
+    assert!(!late(json!({ "tool_calls": [{ "index": 0, "function": { "name": "f" } }] })));
+    assert!(late(json!({ "content": "\n" })));
+    assert!(late(json!({})));
 }
 
 #[test]

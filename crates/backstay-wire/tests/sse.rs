@@ -85,6 +85,15 @@ fn reference(body: &[u8]) -> Said {
                     data.extend_from_slice(value);
                 }
                 (b"data", None) => data = Some(value.to_vec()),
+                (b"error", Some(data)) if !value.trim_ascii().is_empty() => {
+                    data.push(b'\n');
+                    data.extend_from_slice(value);
+                    "error".clone_into(&mut name);
+                }
+                (b"error", None) if !value.trim_ascii().is_empty() => {
+                    data = Some(value.to_vec());
+                    "error".clone_into(&mut name);
+                }
                 (b"event", _) => name = String::from_utf8_lossy(value).into_owned(),
                 _ => {}
             }
@@ -165,6 +174,12 @@ fn a_bare_json_line_is_an_event_of_its_own() {
     assert_eq!(said(&whole(body.as_bytes())), [event("a", "1"), event("", error), event("", "2")]);
     let body = format!("data: 1\n{error}");
     assert_eq!(said(&whole(body.as_bytes())), [event("", "1"), cut("", error)]);
+}
+
+#[test]
+fn a_field_named_error_is_an_event_of_that_name() {
+    let found = said(&whole(b"error: {\"code\":500}\n\nerror:\n\ndata: a\n\n"));
+    assert_eq!(found, [event("error", "{\"code\":500}"), event("", "a")]);
 }
 
 #[test]
@@ -277,7 +292,7 @@ fn streams() -> impl Strategy<Value = Vec<u8>> {
         6 => Just("\n"), 4 => Just("\r"), 5 => Just("\r\n"), 3 => Just("\n\n"), 2 => Just("\r\r"),
         4 => Just("data: "), 2 => Just("data:"), 2 => Just("event: "), 1 => Just("id: 1"),
         1 => Just("retry: 5"), 2 => Just(": c"), 2 => Just("{\"error\":1}"), 2 => Just("{"),
-        2 => Just("é漢🎈"), 2 => Just(" "), 2 => Just("x"), 1 => Just(":"), 1 => Just("\u{feff}"),
+        2 => Just("é漢🎈"), 2 => Just(" "), 1 => Just("error: {}"), 2 => Just("x"), 1 => Just(":"), 1 => Just("\u{feff}"),
         1 => Just("\0"), 1 => Just("data"),
     ];
     prop::collection::vec(token, 0..40).prop_map(|tokens| tokens.concat().into_bytes())

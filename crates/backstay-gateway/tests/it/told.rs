@@ -63,7 +63,7 @@ pub(crate) fn plain(dialect: Dialect, body: &Value) -> Told {
 /// A streamed reply.
 pub(crate) fn stream(dialect: Dialect, seen: &Seen) -> Told {
     let mut told = Told::default();
-    let text = seen.text().replace("\r\n", "\n");
+    let text = seen.text().replace("\r\n", "\n").replace('\r', "\n");
     let mut over = false;
     for block in text.split("\n\n").filter(|block| !block.trim().is_empty()) {
         let Some((event, data)) = event(block) else { continue };

@@ -1,6 +1,7 @@
 //! One step of a streamed reply in the neutral form.
 
 use super::error::ProviderError;
+use super::quirk::Quirk;
 use super::reply::{Finish, Usage};
 
 /// What one stream event adds. What belongs to a choice other than the first (`n` > 1) is wrapped
@@ -65,6 +66,9 @@ pub enum Delta {
     Untold(String),
     /// An event or block of a kind not known here; counted, and raises an alert.
     Unknown(String),
+    /// Something about a tool call in this event was not as the dialect has it, and was put right.
+    /// Mostly told once a kind and choice.
+    Quirk(Quirk),
 }
 
 impl Delta {
@@ -78,16 +82,26 @@ impl Delta {
         }
     }
 
+    /// Whether this is content that adds to an answer. Blanks do not: some servers close a finished
+    /// answer with a line end.
+    pub(crate) fn says_something(&self) -> bool {
+        match self {
+            Self::Text(text) | Self::Reasoning(text) => !text.trim().is_empty(),
+            delta => delta.is_content(),
+        }
+    }
+
     /// `delta` as what it is for another choice. What is the whole stream's stays as it is.
     pub fn of_choice(choice: u32, delta: Self) -> Self {
         match delta {
-            Self::Error(_) | Self::Unknown(_) | Self::OtherChoice { .. } => delta,
+            Self::Error(_) | Self::Unknown(_) | Self::Quirk(_) | Self::OtherChoice { .. } => delta,
             delta => Self::OtherChoice { choice, delta: Box::new(delta) },
         }
     }
 
-    /// Whether this is a piece of a tool call of the first choice.
+    /// Whether this is a piece of a tool call of the first choice, or says of one that it was put
+    /// right.
     pub fn is_call(&self) -> bool {
-        matches!(self, Self::ToolStart { .. } | Self::ToolArguments { .. })
+        matches!(self, Self::ToolStart { .. } | Self::ToolArguments { .. } | Self::Quirk(_))
     }
 }

@@ -7,7 +7,8 @@
 //! Some servers send all arguments so far in each fragment, or the whole arguments again at the
 //! end. That shows only in the end: where the fragments in a row are no JSON, but the last one is
 //! and each one begins with the one before, or where they are one JSON value several times, that
-//! value is taken and the quirk noted. Anything else stays as it came, for a validator to refuse.
+//! value is taken and the quirk noted. Anything else stays as it came, for a validator to refuse:
+//! two values that differ, or a resending that was cut.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,6 +16,7 @@ use serde::de::IgnoredAny;
 
 use super::Delta;
 use super::error::ProviderError;
+use super::quirk::Quirk;
 use super::reply::{Choice, Finish, Reply, Usage};
 use super::request::Part;
 
@@ -32,6 +34,7 @@ pub struct Fold {
     others: BTreeMap<u32, Self>,
     usage: Usage,
     unknown: Vec<String>,
+    quirks: Vec<Quirk>,
     error: Option<ProviderError>,
     content: bool,
     ended: bool,
@@ -114,6 +117,7 @@ impl Fold {
             others: BTreeMap::new(),
             usage: Usage::default(),
             unknown: Vec::new(),
+            quirks: Vec::new(),
             error: None,
             content: false,
             ended: false,
@@ -127,7 +131,7 @@ impl Fold {
     pub fn push(&mut self, delta: &Delta) {
         if self.ended {
             if !matches!(delta, Delta::Alive | Delta::End) {
-                self.note("delta after the end");
+                self.odd(Quirk::AfterEnd);
             }
             return;
         }
@@ -151,8 +155,12 @@ impl Fold {
             Delta::Error(error) => {
                 self.error.get_or_insert_with(|| error.clone());
             }
-            Delta::End => self.ended = true,
+            Delta::End => {
+                self.ended = true;
+                self.infer_finish();
+            }
             Delta::Alive => {}
+            Delta::Quirk(quirk) => self.odd(*quirk),
             // The whole bound is kept here.
             Delta::OtherChoice { choice, delta } => {
                 self.others.entry(*choice).or_insert_with(|| Self::new(usize::MAX)).push(delta);
@@ -235,6 +243,11 @@ impl Fold {
             let other = other.into_reply();
             choices.extend(other.choices);
             self.unknown.extend(other.unknown);
+            for quirk in other.quirks {
+                if !self.quirks.contains(&quirk) {
+                    self.quirks.push(quirk);
+                }
+            }
         }
         Reply {
             id: self.id,
@@ -243,6 +256,7 @@ impl Fold {
             choices,
             usage: self.usage,
             unknown: self.unknown,
+            quirks: self.quirks,
         }
     }
 
@@ -314,7 +328,7 @@ impl Fold {
                 keep_first(called, name);
                 return;
             }
-            self.note("tool call index used twice");
+            self.odd(Quirk::IndexShared);
         }
         self.tools.insert(index, Slot { place: self.parts.len(), ends: Vec::new() });
         let (id, name) = (id.to_owned(), name.to_owned());
@@ -323,7 +337,7 @@ impl Fold {
 
     fn tool_arguments(&mut self, index: u32, fragment: &str) {
         if !self.tools.contains_key(&index) {
-            self.note("tool arguments without a call");
+            self.odd(Quirk::ArgumentsFirst);
             self.tool_start(index, "", "");
         }
         if let Some(slot) = self.tools.get_mut(&index)
@@ -344,8 +358,28 @@ impl Fold {
                 && let Some(once) = sent_again(arguments, &slot.ends)
             {
                 *arguments = once.to_owned();
-                self.note("tool arguments sent again");
+                self.odd(Quirk::ArgumentsAgain);
             }
+        }
+    }
+
+    /// A stream that came to its end without a reason to stop, but with tool calls that are whole
+    /// each, waits for its tools: half a call is never whole JSON. Text alone shows no such thing.
+    fn infer_finish(&mut self) {
+        if self.finish.is_some() || self.error.is_some() || self.fault.is_some() {
+            return;
+        }
+        self.settle_calls();
+        let mut calls = self.parts.iter().filter_map(|part| match part {
+            Part::ToolCall { name, arguments, .. } => Some((name, arguments)),
+            _ => None,
+        });
+        let is_whole = |(name, arguments): (&String, &String)| {
+            !name.is_empty() && arguments.trim_start().starts_with('{') && is_json(arguments)
+        };
+        if calls.clone().next().is_some() && calls.all(is_whole) {
+            self.finish = Some((Finish::ToolUse, None));
+            self.odd(Quirk::FinishMissing);
         }
     }
 
@@ -355,6 +389,12 @@ impl Fold {
             return;
         }
         self.finish = Some((finish, word.map(str::to_owned)));
+    }
+
+    fn odd(&mut self, quirk: Quirk) {
+        if !self.quirks.contains(&quirk) {
+            self.quirks.push(quirk);
+        }
     }
 
     fn note(&mut self, what: &str) {
@@ -379,6 +419,7 @@ fn cost(delta: &Delta) -> usize {
         | Delta::Error(_)
         | Delta::End
         | Delta::Alive
+        | Delta::Quirk(_)
         | Delta::Untold(_)
         | Delta::Unknown(_) => 0,
     }
@@ -393,7 +434,6 @@ fn keep_first(known: &mut String, new: &str) {
 /// The one value that `arguments`, whose fragments end at `ends`, was meant to be; `None` where
 /// they are valid as they stand, or no resending explains them.
 fn sent_again<'a>(arguments: &'a str, ends: &[usize]) -> Option<&'a str> {
-    let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
     if is_json(arguments) {
         return None;
     }
@@ -411,8 +451,14 @@ fn sent_again<'a>(arguments: &'a str, ends: &[usize]) -> Option<&'a str> {
     let mut values = serde_json::Deserializer::from_str(arguments).into_iter::<IgnoredAny>();
     values.next()?.ok()?;
     let (once, mut rest) = arguments.split_at_checked(values.byte_offset())?;
-    while let Some(after) = rest.strip_prefix(once) {
+    let blank = |c| matches!(c, ' ' | '\n' | '\r' | '\t');
+    let once = once.trim_matches(blank);
+    while let Some(after) = rest.trim_start_matches(blank).strip_prefix(once) {
         rest = after;
     }
-    rest.is_empty().then_some(once)
+    rest.trim_start_matches(blank).is_empty().then_some(once)
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<IgnoredAny>(text).is_ok()
 }

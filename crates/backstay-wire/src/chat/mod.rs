@@ -3,6 +3,7 @@
 mod delta;
 mod error;
 mod fold;
+mod quirk;
 mod reply;
 mod request;
 mod tell;
@@ -10,6 +11,7 @@ mod tell;
 pub use delta::Delta;
 pub use error::{ErrorClass, ProviderError};
 pub use fold::{Fold, FoldEnd, FoldFault, Terminator};
+pub use quirk::Quirk;
 pub use reply::{Choice, Finish, Reply, Usage};
 pub use request::{Chat, Format, ImageSource, Part, Role, Tool, ToolChoice, Turn};
 

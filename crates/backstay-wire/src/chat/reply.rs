@@ -1,5 +1,6 @@
 //! A whole reply in the neutral form.
 
+use super::quirk::Quirk;
 use super::request::{Part, join_text};
 
 /// What a model answered.
@@ -18,6 +19,8 @@ pub struct Reply {
     /// Elements met that this reader does not know, such as `content block: hologram`. Each is
     /// counted and raises an alert; none is an error by itself.
     pub unknown: Vec<String>,
+    /// What was not as the dialect has it and was put right; each kind once.
+    pub quirks: Vec<Quirk>,
 }
 
 /// One answer.

@@ -9,15 +9,18 @@
 //!  event of a 200 ─seen_in_band─▶ Seen ──┘
 //! ```
 //!
-//! Inside a 200 (a stream's event, or a whole body that is an error) no status is known: a number
-//! from 400 to 599 in the body's `code` stands for it; failing that, rows with a condition on the
-//! body match whatever their status says, rows on the status alone do not, and what is left is a
-//! server error.
+//! Inside a 200 (a stream's event, or a whole body that is an error) no status is known. What stands
+//! for it is a number from 400 to 599 in the body's `code` or `status`, or, where the words for the
+//! kind say no more than "error", one in the sentence (`told`). Failing that, rows with a condition
+//! on the body match whatever their status says, rows on the status alone do not; what is left goes
+//! by the plain meaning of its words, and else is a server error.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
+use super::is_error_body;
+use super::told;
 use crate::chat::{ErrorClass, ProviderError};
 
 /// The longest message kept, in bytes.
@@ -128,6 +131,12 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
+    /// The status that its words stand for.
+    fn meant(&self) -> Option<u16> {
+        let words = [self.code.as_deref(), self.kind.as_deref(), Some(self.message.as_str())];
+        words.into_iter().flatten().find_map(told::by_word)
+    }
+
     /// The failure in the neutral form, classified by `rules`.
     pub(crate) fn judge(self, rules: &[Rule]) -> ProviderError {
         let class = classify(rules, &self);
@@ -147,7 +156,7 @@ impl Seen {
 pub(crate) fn classify(rules: &[Rule], seen: &Seen) -> ErrorClass {
     let message = seen.message.to_lowercase();
     let row = rules.iter().find(|rule| rule.matches(seen, &message));
-    row.map_or_else(|| by_status(seen.status), |rule| rule.class)
+    row.map_or_else(|| by_status(seen.status.or_else(|| seen.meant())), |rule| rule.class)
 }
 
 /// Digs into an error response. Total: any bytes give something, if only the status.
@@ -166,6 +175,37 @@ pub(crate) fn read_body(status: u16, body: &[u8]) -> Seen {
 /// Digs into an error inside a 200: a stream's event or a whole body.
 pub(crate) fn seen_in_band(value: &Value) -> Seen {
     seen_in(value)
+}
+
+/// Digs into what stands where JSON belongs: an error in a list, or told in plain words, as text, as
+/// a JSON string or as a page. `None`: it tells of none, or is JSON that was cut.
+pub(crate) fn seen_in_words(data: &[u8]) -> Option<Seen> {
+    let words = match serde_json::from_slice(data) {
+        Ok(Value::Array(items)) => {
+            return items.first().filter(|item| is_error_body(item)).map(seen_in);
+        }
+        Ok(Value::String(words)) => words,
+        Ok(_) => return None,
+        Err(_) if begins_as_json(data.trim_ascii()) => return None,
+        Err(_) => page_text(data),
+    };
+    let status = told::in_sentence(&words);
+    let tells = status.is_some() || told::by_word(&words).is_some() || told::is_error(&words);
+    tells.then(|| Seen {
+        status,
+        delay: delay_in(&words),
+        message: bounded(&words, MAX_MESSAGE),
+        ..Seen::default()
+    })
+}
+
+/// Whether broken text was meant to be JSON: a list of words such as `[ERROR]` was not.
+fn begins_as_json(text: &[u8]) -> bool {
+    match text {
+        [b'{' | b'"', ..] => true,
+        [b'[', rest @ ..] => !rest.first().is_some_and(u8::is_ascii_alphabetic),
+        _ => false,
+    }
 }
 
 fn by_status(status: Option<u16>) -> ErrorClass {
@@ -201,8 +241,17 @@ fn seen_in(value: &Value) -> Seen {
     let beside = if inner.is_string() { root.get("message").and_then(message_text) } else { None };
     let message =
         beside.or_else(|| message_of(inner)).or_else(|| message_of(root)).unwrap_or_default();
+    let status = code.and_then(status_number).or_else(|| {
+        let fields = ["status", "status_code", "statusCode", "http_status"];
+        [inner, root]
+            .iter()
+            .find_map(|at| fields.iter().find_map(|key| status_number(at.get(key)?)))
+    });
+    let has_word = code.and_then(Value::as_str).is_some_and(|code| !code.trim().is_empty());
+    let is_plain = !has_word && kind.as_deref().is_none_or(told::is_plain);
+    let kind = kind.or_else(|| word(inner, "status").filter(|_| status.is_none()));
     Seen {
-        status: code.and_then(status_number),
+        status: status.or_else(|| told::in_sentence(&message).filter(|_| is_plain)),
         kind,
         code: code.and_then(text_of).map(|text| bounded(&text, MAX_WORD)),
         error_code: details.and_then(|d| word(d, "error_code")),
@@ -258,7 +307,7 @@ fn text_of(value: &Value) -> Option<Cow<'_, str>> {
 }
 
 /// A number that can stand for an HTTP status, written as a number or as its digits.
-fn status_number(code: &Value) -> Option<u16> {
+pub(super) fn status_number(code: &Value) -> Option<u16> {
     let number = match code {
         Value::Number(number) => u16::try_from(number.as_u64()?).ok()?,
         Value::String(digits) => digits.parse().ok()?,

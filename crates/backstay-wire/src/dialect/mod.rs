@@ -6,6 +6,8 @@
 pub mod anthropic;
 pub(crate) mod errors;
 pub mod openai_chat;
+mod told;
+pub(crate) mod whole;
 
 use serde_json::Value;
 
@@ -272,9 +274,25 @@ impl StreamWriter {
 }
 
 /// Whether a JSON value is an in-band error: a top-level `error` that is not null, or `object` or
-/// `type` saying `error`.
+/// `type` saying `error`; and, where nothing in it looks like an answer, a list of `errors`, a
+/// `detail`, `success` that is false, a status of a failure, or a `code` with its `message`.
 pub(crate) fn is_error_body(value: &Value) -> bool {
-    value.get("error").is_some_and(|e| !e.is_null())
-        || value.get("object").is_some_and(|o| o == "error")
-        || value.get("type").is_some_and(|o| o == "error")
+    let is = |key: &str, word: &str| value.get(key).is_some_and(|found| found == word);
+    if value.get("error").is_some_and(|e| !e.is_null())
+        || is("object", "error")
+        || is("type", "error")
+    {
+        return true;
+    }
+    let is_told = |key: &&str| value.get(key).is_some_and(|found| !found.is_null());
+    if ["choices", "content", "usage", "delta"].iter().any(is_told) {
+        return false;
+    }
+    let word = |key: &str| value.get(key).and_then(Value::as_str).is_some_and(|s| !s.is_empty());
+    let status = |key: &&str| value.get(key).and_then(errors::status_number).is_some();
+    value.get("errors").and_then(Value::as_array).is_some_and(|list| !list.is_empty())
+        || value.get("success") == Some(&Value::Bool(false))
+        || value.get("detail").is_some_and(|detail| detail.is_string() || detail.is_array())
+        || ["code", "status", "status_code", "statusCode"].iter().any(status)
+        || (word("code") && word("message"))
 }

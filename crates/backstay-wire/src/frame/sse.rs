@@ -1,10 +1,11 @@
 //! Server-sent events over bytes: any split of the input gives the same events.
 //!
 //! The rules are those of the HTML standard's event stream (9.2.6), in bytes, so that a character
-//! cut in two is of no concern. Three things go beyond it, because servers do:
+//! cut in two is of no concern. Four things go beyond it, because servers do:
 //!
 //! - a line that begins with `{` is an event of its own whose data is that line: some servers
 //!   answer a failure inside a stream with a bare JSON line and hang up. It closes an open event;
+//! - a field `error` is data of an event of that name: some servers tell a failure so;
 //! - a comment between two events is told at once, without waiting for a blank line;
 //! - what stands unclosed at the end of the body is handed out as [`Frame::Cut`].
 //!
@@ -351,6 +352,10 @@ impl Decoder {
             Field::Comment => return None,
             Field::Data(value) => self.open.data.push(value),
             Field::Name(name) => self.open.name = name,
+            Field::Error(value) => {
+                self.open.data.push(value);
+                "error".clone_into(&mut self.open.name);
+            }
             Field::Other => {}
         }
         self.open.begun = true;
@@ -434,6 +439,8 @@ enum Field {
     BareJson,
     Data(Range<usize>),
     Name(String),
+    /// A failure told in a field of its own.
+    Error(Range<usize>),
     /// `id`, `retry`, or a field that is not known.
     Other,
 }
@@ -448,6 +455,10 @@ impl Field {
         let value = value.strip_prefix(b" ").unwrap_or(value);
         match name {
             b"data" => Self::Data((end - value.len()).max(start)..end),
+            // `error: {…}`: an event of that name, told in one line.
+            b"error" if !value.trim_ascii().is_empty() => {
+                Self::Error((end - value.len()).max(start)..end)
+            }
             b"event" => Self::Name(String::from_utf8_lossy(value).into_owned()),
             _ => Self::Other,
         }

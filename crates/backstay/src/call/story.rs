@@ -230,6 +230,7 @@ impl Call {
     /// Adds up the tokens of a reply, and counts what it held that is not known here.
     pub(super) fn counted(&mut self, reply: &Reply) {
         self.count_usage(reply.usage);
+        self.met_quirks(&reply.quirks);
         if !reply.unknown.is_empty() {
             let target = self.target_id();
             let found = reply.unknown.join(", ");

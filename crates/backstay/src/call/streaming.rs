@@ -4,6 +4,7 @@ use backstay_decide::Verdict;
 use backstay_decide::breaker::Turn;
 use backstay_decide::fault::Fault;
 use backstay_decide::spend::Took;
+use backstay_wire::chat::Quirk;
 use backstay_wire::{Dialect, Finish, Reply, Usage};
 
 use super::Call;
@@ -58,6 +59,16 @@ impl Call {
         }
     }
 
+    /// What was put right while a reply was read.
+    pub(super) fn met_quirks(&mut self, quirks: &[Quirk]) {
+        for quirk in quirks {
+            let target = self.target_id();
+            tracing::warn!(%target, quirk = quirk.word(), "a reply was not as its dialect has it");
+            self.engine.metrics().quirk(target, quirk.word());
+            self.notes.push(format!("put right: {}", quirk.word()));
+        }
+    }
+
     /// What could not be said in the caller's dialect.
     pub(crate) fn lost(&mut self, losses: &[backstay_wire::Loss]) {
         self.notes.extend(losses.iter().map(|loss| format!("lost {}: {}", loss.path, loss.note)));
@@ -69,6 +80,7 @@ impl Call {
     /// # Errors
     /// Some call may not be made.
     pub(crate) fn calls_of(&mut self, reply: Reply) -> Result<Vec<(usize, String)>, Failure> {
+        self.met_quirks(&reply.quirks);
         let dialect = self.contract.ask.dialect;
         let whole = Whole { reply, raw: None, events: None, dialect };
         let verdict = self.verdict(&whole);

@@ -4,7 +4,7 @@
 //! should come of them, by key. What each key means for us is in `Expected`'s methods; where our
 //! answer differs on purpose, the reason stands there. Cases told in words only are in `scenarios`.
 
-mod played;
+pub(crate) mod played;
 mod scenarios;
 
 use std::time::Duration;

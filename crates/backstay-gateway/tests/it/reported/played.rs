@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use backstay_wire::Dialect;
 use parking_lot::Mutex;
@@ -14,7 +15,7 @@ use tokio::time::Instant;
 
 /// One request as it came.
 #[derive(Clone, Debug)]
-pub(super) struct Heard {
+pub(crate) struct Heard {
     pub at: Instant,
     pub body: Value,
     /// Requests this connection had carried before.
@@ -23,7 +24,7 @@ pub(super) struct Heard {
 
 /// Runs until it is dropped.
 #[derive(Debug)]
-pub(super) struct Played {
+pub(crate) struct Played {
     address: SocketAddr,
     heard: Arc<Mutex<Vec<Heard>>>,
     _tasks: JoinSet<()>,
@@ -33,8 +34,8 @@ impl Played {
     /// Plays `exchanges`, one a request, over all connections; the last one for ever.
     ///
     /// An exchange is `{"status", "headers", "body"}`, or `{"transport": WORD}`: the connection ends
-    /// after the request, without a byte.
-    pub(super) async fn start(exchanges: Vec<Value>) -> Self {
+    /// after the request, without a byte; or `{"sse": {"http_status", "transport": STEPS}}`.
+    pub(crate) async fn start(exchanges: Vec<Value>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let address = listener.local_addr().expect("an address");
         let heard = Arc::<Mutex<Vec<Heard>>>::default();
@@ -44,17 +45,17 @@ impl Played {
     }
 
     /// What it was asked so far.
-    pub(super) fn heard(&self) -> Vec<Heard> {
+    pub(crate) fn heard(&self) -> Vec<Heard> {
         self.heard.lock().clone()
     }
 
     /// Its table in a config.
-    pub(super) fn provider(&self, name: &str) -> String {
+    pub(crate) fn provider(&self, name: &str) -> String {
         self.provider_in(name, Dialect::OpenaiChat)
     }
 
     /// The same for a provider of this dialect.
-    pub(super) fn provider_in(&self, name: &str, dialect: Dialect) -> String {
+    pub(crate) fn provider_in(&self, name: &str, dialect: Dialect) -> String {
         let below = if dialect == Dialect::OpenaiChat { "/v1" } else { "" };
         let (address, dialect) = (self.address, dialect.name());
         format!(
@@ -84,6 +85,12 @@ async fn serve(mut socket: TcpStream, exchanges: Arc<[Value]>, heard: Arc<Mutex<
         if exchange.get("transport").is_some() {
             return;
         }
+        if let Some(stream) = exchange.get("sse") {
+            if play(&mut socket, stream).await.is_none() {
+                return;
+            }
+            continue;
+        }
         if socket.write_all(&response(exchange)).await.is_err() {
             return;
         }
@@ -109,6 +116,53 @@ async fn request(socket: &mut TcpStream, came: &mut Vec<u8>) -> Option<Value> {
             _ => return None,
         }
     }
+}
+
+/// So that two steps are two reads.
+const SETTLE: Duration = Duration::from_millis(2);
+
+/// Plays the steps of a stream. `None`: the connection is over.
+async fn play(socket: &mut TcpStream, stream: &Value) -> Option<()> {
+    let status = stream["http_status"].as_u64().unwrap_or(200);
+    let kind = "content-type: text/event-stream\r\ntransfer-encoding: chunked";
+    socket.write_all(format!("HTTP/1.1 {status} Said\r\n{kind}\r\n\r\n").as_bytes()).await.ok()?;
+    for step in stream["transport"].as_array().expect("steps") {
+        if let Some(wait) = step["wait_ms"].as_u64() {
+            // Whoever has hung up is not waited for.
+            let closed = tokio::time::timeout(Duration::from_millis(wait), socket.read_u8()).await;
+            if closed.is_ok() {
+                return None;
+            }
+        } else if let Some(how) = step["close"].as_str() {
+            if how == "clean" {
+                return socket.write_all(b"0\r\n\r\n").await.ok();
+            }
+            tokio::time::sleep(SETTLE).await;
+            socket.set_zero_linger().ok()?;
+            return None;
+        } else {
+            let bytes = bytes(step);
+            let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
+            chunk.extend_from_slice(&bytes);
+            chunk.extend_from_slice(b"\r\n");
+            socket.write_all(&chunk).await.ok()?;
+            tokio::time::sleep(SETTLE).await;
+        }
+    }
+    // Nothing was said of an end: the stream hangs until the other side closes it.
+    while socket.read_u8().await.is_ok() {}
+    None
+}
+
+/// The bytes of a step of text or of hex digits.
+fn bytes(step: &Value) -> Vec<u8> {
+    if let Some(text) = step["text"].as_str() {
+        return text.as_bytes().to_vec();
+    }
+    let digits: Vec<u8> = step["hex"].as_str().expect("a step that is known").bytes().collect();
+    let digit = |byte: u8| char::from(byte).to_digit(16).expect("a digit");
+    let byte = |pair: &[u8]| u8::try_from(digit(pair[0]) * 16 + digit(pair[1])).expect("a byte");
+    digits.chunks(2).map(byte).collect()
 }
 
 fn response(exchange: &Value) -> Vec<u8> {

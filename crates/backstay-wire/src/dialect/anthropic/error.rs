@@ -14,7 +14,7 @@ use crate::chat::ErrorClass::{
 };
 use crate::chat::ProviderError;
 use crate::dialect::ErrorOut;
-use crate::dialect::errors::{Rule, read_body, seen_in_band};
+use crate::dialect::errors::{Rule, read_body, seen_in_band, seen_in_words};
 
 /// From the provider's documents and recorded bodies; the order matters.
 const RULES: &[Rule] = &[
@@ -56,6 +56,11 @@ pub(crate) fn read(status: u16, body: &[u8]) -> ProviderError {
 /// Reads an error inside a 200: a stream's event or a whole body.
 pub(crate) fn read_in_band(value: &Value) -> ProviderError {
     seen_in_band(value).judge(RULES)
+}
+
+/// Reads an error told in plain words where JSON belongs. `None`: the words tell none.
+pub(crate) fn in_words(data: &[u8]) -> Option<ProviderError> {
+    Some(seen_in_words(data)?.judge(RULES))
 }
 
 /// Writes an error body.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::block::{self, Block, Input, parse_whole};
 use super::error;
 use super::usage::{self, Counters};
-use crate::chat::{Choice, Finish, Loss, Part, Reply};
+use crate::chat::{Choice, Finish, Loss, Part, ProviderError, Reply};
 use crate::dialect::{Malformed, ReadFault, Written, is_error_body};
 
 /// The most unknown elements listed of one reply.
@@ -37,18 +37,35 @@ struct Signs {
     error: Value,
 }
 
+/// What the provider tells of a failure, else that its body is no reply.
+fn failure_or(fault: Malformed, told: Option<ProviderError>) -> ReadFault {
+    told.map_or(ReadFault::Malformed(fault), ReadFault::Failure)
+}
+
 /// Reads a whole reply.
-pub(crate) fn read(body: &[u8]) -> Result<Reply, ReadFault> {
-    let signs: Signs = parse_whole(body)?;
+pub(crate) fn read(bytes: &[u8]) -> Result<Reply, ReadFault> {
+    // A derived reader would take an array for the fields in order.
+    let is_list = bytes.trim_ascii_start().starts_with(b"[");
+    let signs: Signs = match parse_whole(bytes) {
+        Ok(signs) if !is_list => signs,
+        Ok(_) => {
+            let fault = Malformed::new("", "expected an object");
+            return Err(failure_or(fault, error::in_words(bytes)));
+        }
+        Err(fault) => return Err(failure_or(fault, error::in_words(bytes))),
+    };
     if !signs.error.is_null() || signs.r#type == "error" {
-        let whole: Value = parse_whole(body)?;
+        let whole: Value = parse_whole(bytes)?;
         if is_error_body(&whole) {
             return Err(ReadFault::Failure(error::read_in_band(&whole)));
         }
     }
-    let body: Body<'_> = parse_whole(body)?;
+    let body: Body<'_> = parse_whole(bytes)?;
     if body.content.is_none() && body.stop_reason.is_null() {
-        return Err(Malformed::new("", "no reply: neither content nor stop_reason").into());
+        let whole: Value = parse_whole(bytes)?;
+        let told = is_error_body(&whole).then(|| error::read_in_band(&whole));
+        let fault = Malformed::new("", "no reply: neither content nor stop_reason");
+        return Err(failure_or(fault, told));
     }
     let mut unknown = Vec::new();
     let mut parts = match body.content {
@@ -66,10 +83,10 @@ pub(crate) fn read(body: &[u8]) -> Result<Reply, ReadFault> {
     Ok(Reply {
         id: body.id.unwrap_or_default(),
         model: body.model.unwrap_or_default(),
-        created: 0,
         choices: vec![Choice { parts, finish, finish_word }],
         usage: counters.neutral(),
         unknown,
+        ..Reply::default()
     })
 }
 

@@ -17,16 +17,12 @@ const MAX_UNKNOWN: usize = 32;
 
 /// Reads a reply.
 pub(crate) fn read(body: &[u8]) -> Result<Reply, ReadFault> {
-    wire::parse(body, |parsed| read_body(body, parsed)).unwrap_or_else(|| match list_error(body) {
-        Some(error) => Err(ReadFault::Failure(error)),
-        None => Err(explain(body).into()),
+    wire::parse(body, |parsed| read_body(body, parsed)).unwrap_or_else(|| {
+        match error::in_words(body) {
+            Some(error) => Err(ReadFault::Failure(error)),
+            None => Err(explain(body).into()),
+        }
     })
-}
-
-/// An error object in a list, as Google's servers answer a streamed request.
-pub(super) fn list_error(body: &[u8]) -> Option<ProviderError> {
-    let list: Vec<Value> = serde_json::from_slice(body).ok()?;
-    list.first().filter(|value| is_error_body(value)).map(error::read_in_band)
 }
 
 fn read_body(bytes: &[u8], body: Body<'_>) -> Result<Reply, ReadFault> {
@@ -34,6 +30,9 @@ fn read_body(bytes: &[u8], body: Body<'_>) -> Result<Reply, ReadFault> {
         return Err(ReadFault::Failure(in_band(bytes)));
     }
     let Some(choices) = body.choices else {
+        if let Some(error) = error_among(bytes) {
+            return Err(ReadFault::Failure(error));
+        }
         return Err(Malformed::new("/choices", "expected an array, found nothing").into());
     };
     if choices.is_empty() {
@@ -47,7 +46,7 @@ fn read_body(bytes: &[u8], body: Body<'_>) -> Result<Reply, ReadFault> {
         ..Reply::default()
     };
     for (index, choice) in choices.into_iter().enumerate() {
-        if let Some(raw) = choice.error {
+        if let Some(raw) = choice.error.filter(|raw| !wire::is_blank(raw.get())) {
             return Err(ReadFault::Failure(error_of_choice(raw.get())));
         }
         let finish_word = choice.finish_word();
@@ -72,6 +71,12 @@ fn read_body(bytes: &[u8], body: Body<'_>) -> Result<Reply, ReadFault> {
 
 fn in_band(bytes: &[u8]) -> ProviderError {
     error::read_in_band(&serde_json::from_slice(bytes).unwrap_or_default())
+}
+
+/// An error told by fields of other names than `error`.
+pub(super) fn error_among(body: &[u8]) -> Option<ProviderError> {
+    let value: Value = serde_json::from_slice(body).ok()?;
+    is_error_body(&value).then(|| error::read_in_band(&value))
 }
 
 /// An error inside a choice, as routers report a provider that failed behind them.

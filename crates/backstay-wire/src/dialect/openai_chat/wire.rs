@@ -157,7 +157,9 @@ impl<'a> Loose<'a> {
 impl Body<'_> {
     /// Whether it is an error under a success status.
     pub(super) fn is_error(&self) -> bool {
-        self.error.is_some() || self.object.is("error") || self.kind.is("error")
+        // One server leaves every unused field of its answer empty.
+        let is_told = |raw: &RawValue| self.choices.is_none() || !is_blank(raw.get());
+        self.error.is_some_and(is_told) || self.object.is("error") || self.kind.is("error")
     }
 }
 
@@ -183,6 +185,11 @@ impl Said<'_> {
 }
 
 impl<'a> Function<'a> {
+    /// Whether the arguments are written as JSON where their text belongs.
+    pub(super) fn has_arguments_as_json(&self) -> bool {
+        self.arguments.is_some_and(|raw| !raw.get().starts_with('"'))
+    }
+
     /// Whether it names nothing: an unused field sent all the same.
     fn is_blank(&self) -> bool {
         self.name.text().is_none() && self.arguments().is_empty()
@@ -238,7 +245,7 @@ pub(super) fn finish_word(finish: Finish, word: Option<&str>) -> Option<&str> {
 }
 
 /// Whether a field holds nothing: null, an empty text, zero, false, or a list or object of such.
-fn is_blank(raw: &str) -> bool {
+pub(super) fn is_blank(raw: &str) -> bool {
     fn holds_nothing(value: &Value) -> bool {
         match value {
             Value::Null | Value::Bool(false) => true,

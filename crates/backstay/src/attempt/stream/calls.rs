@@ -12,8 +12,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstay_decide::fault::Fault;
-use backstay_wire::chat::{Fold, Part};
-use backstay_wire::{Delta, Dialect, Reply};
+use backstay_wire::chat::{Fold, Part, Quirk};
+use backstay_wire::{Delta, Dialect, Finish, Reply};
 use bytes::Bytes;
 
 use super::{Piece, recast};
@@ -59,7 +59,7 @@ impl Waiting {
 
     /// Whether a call has begun.
     pub(crate) fn has_begun(&self) -> bool {
-        !self.said.is_empty()
+        !self.pieces.is_empty()
     }
 
     /// Whether the model has said why it stopped, in a word that is known, for every choice.
@@ -140,7 +140,8 @@ impl Over {
     /// them as they are.
     pub(crate) fn whole(self, dialect: Dialect, told: Told) -> Result<Whole, Failure> {
         let changed = self.changed(&self.final_calls(&[])?);
-        let events = (dialect == told.caller && changed.is_empty()).then(|| {
+        let as_they_are = changed.is_empty() && self.reply.quirks.is_empty();
+        let events = (dialect == told.caller && as_they_are).then(|| {
             let wanted = |piece: &&Piece| told.usage || !piece.is_usage();
             let mut raw: Vec<u8> = Vec::new();
             for piece in self.pieces.iter().filter(wanted) {
@@ -163,12 +164,24 @@ impl Over {
     ) -> Result<Vec<Piece>, Failure> {
         let mut calls = self.final_calls(new)?;
         let changed = self.changed(&calls);
-        if changed.is_empty() {
+        let quirks = &self.reply.quirks;
+        if changed.is_empty() && quirks.is_empty() {
             return Ok(self.pieces);
         }
+        // Blocks of this dialect are known by their index alone.
+        if dialect == Dialect::Anthropic && quirks.contains(&Quirk::IndexShared) {
+            return Err(broken("two tool calls of the stream have the same index"));
+        }
         calls.retain(|call| dialect == Dialect::OpenaiChat || changed.contains(&call.index));
+        let is_finish_missing = quirks.contains(&Quirk::FinishMissing);
         let recast = recast::pieces(dialect, self.pieces, &calls);
-        recast.ok_or_else(|| broken("mended tool calls have no place in the stream's events"))
+        let mut pieces = recast
+            .ok_or_else(|| broken("mended tool calls have no place in the stream's events"))?;
+        if is_finish_missing {
+            let raw = recast::finish(dialect, &pieces, self.reply.usage.output);
+            finish(&mut pieces, raw);
+        }
+        Ok(pieces)
     }
 
     /// The pieces as deltas in which every call is said at once.
@@ -195,6 +208,9 @@ impl Over {
                 told.push(Delta::Alive);
             }
             piece.deltas = told;
+        }
+        if self.reply.quirks.contains(&Quirk::FinishMissing) {
+            finish(&mut self.pieces, Bytes::new());
         }
         Ok(self.pieces)
     }
@@ -229,6 +245,14 @@ impl Over {
         }
         Err(broken("the tool calls of the stream cannot be told apart"))
     }
+}
+
+/// Puts the finish that the provider left out before the end; `raw` says it.
+fn finish(pieces: &mut Vec<Piece>, raw: Bytes) {
+    let is_end = |piece: &Piece| piece.deltas.contains(&Delta::End);
+    let at = pieces.iter().position(is_end).unwrap_or(pieces.len());
+    let deltas = vec![Delta::Finish { finish: Finish::ToolUse, word: None }];
+    pieces.insert(at, Piece { raw, deltas });
 }
 
 /// What the caller is told.

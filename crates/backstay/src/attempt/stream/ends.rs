@@ -28,7 +28,8 @@ pub(super) struct Ended {
 #[derive(Clone, Copy, Debug, Default)]
 struct End {
     finish: Option<Finish>,
-    has_spoken: bool,
+    /// Said anything that reasoning is not.
+    has_answered: bool,
     has_refused: bool,
 }
 
@@ -59,20 +60,11 @@ impl Ends {
     /// How the stream ended: as the worst of its choices.
     ///
     /// # Errors
-    /// Some choice has no finish, or it is one of several and said nothing.
+    /// Some choice has no finish, or no answer.
     pub(super) fn whole(&self) -> Result<Ended, Failure> {
         let mut worst = self.first.whole()?;
-        if self.others.is_empty() {
-            return Ok(worst);
-        }
-        let others = self.others.iter().map(|(place, end)| (*place, end));
-        for (place, end) in std::iter::once((0, &self.first)).chain(others) {
+        for end in self.others.values() {
             let found = end.whole()?;
-            // The gate saw to it that one of them has content.
-            if found.finish == Finish::Complete && !end.has_spoken {
-                let note = format!("choice {place} finished without any content");
-                return Err(Failure::new(Fault::Empty, note));
-            }
             if rank(found.outcome) > rank(worst.outcome) {
                 worst = found;
             }
@@ -83,7 +75,7 @@ impl Ends {
 
 impl End {
     fn note(&mut self, delta: &Delta) -> Result<(), Failure> {
-        self.has_spoken |= delta.is_content();
+        self.has_answered |= is_answer(delta);
         match delta {
             Delta::Finish { finish: Finish::Unknown, word } => {
                 let word = word.as_deref().unwrap_or("none");
@@ -108,6 +100,12 @@ impl End {
             let note = "the stream ended without a finish reason";
             return Err(Failure::new(Fault::StreamCut, note));
         };
+        // The gate lets reasoning pass, and any choice for the others.
+        let is_done = matches!(finish, Finish::Complete | Finish::ToolUse);
+        if is_done && !self.has_answered && !self.has_refused {
+            let note = "a choice finished without an answer";
+            return Err(Failure::new(Fault::Empty, note));
+        }
         let outcome = match (finish, self.has_refused) {
             (_, true) => Outcome::Refused,
             (Finish::Truncated | Finish::ContextExceeded, false) => Outcome::Truncated,
@@ -115,6 +113,16 @@ impl End {
             (_, false) => Outcome::Answered,
         };
         Ok(Ended { outcome, finish })
+    }
+}
+
+/// Whether `delta` is of an answer, as a whole reply is judged: blanks and reasoning are none.
+fn is_answer(delta: &Delta) -> bool {
+    match delta {
+        Delta::Text(text) => !text.trim().is_empty(),
+        Delta::Reasoning(_) => false,
+        Delta::Untold(_) => true,
+        delta => delta.is_content(),
     }
 }
 

@@ -19,7 +19,7 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::time::Sleep;
 
 use super::ends::{Ended, Ends};
-use super::{Opened, Piece, Waiting};
+use super::{COMMENT, Opened, Piece, Waiting};
 use crate::attempt::fold::is_silence;
 use crate::attempt::{Failure, classify};
 use crate::call::Call;
@@ -407,7 +407,7 @@ impl Passing {
             // The usage event that only we asked for is not the caller's to see.
             How::AsTheyAre if piece.is_usage() => Bytes::new(),
             How::AsTheyAre => piece.raw,
-            How::Anew(_) if piece.deltas.is_empty() => Bytes::from_static(b": alive\n\n"),
+            How::Anew(_) if piece.deltas.is_empty() => Bytes::from_static(COMMENT),
             How::Anew(writer) => {
                 let mut out = Vec::new();
                 for delta in &piece.deltas {

@@ -59,6 +59,28 @@ fn chunk(piece: &Piece, calls: &[Call], is_first: bool) -> Option<Bytes> {
     Some(written(&name, &chunk))
 }
 
+/// The event that says a stream waits for its tools, where its provider did not. It is like the
+/// events of `pieces`, which it follows. `output`: the tokens so far, where they are known.
+pub(super) fn finish(dialect: Dialect, pieces: &[Piece], output: Option<u64>) -> Bytes {
+    match dialect {
+        Dialect::OpenaiChat => {
+            let mut chunks = pieces.iter().rev().filter_map(|piece| event(&piece.raw));
+            let like = chunks.find(|(_, chunk)| chunk.get("choices").is_some());
+            let (name, mut chunk) = like.unwrap_or_default();
+            chunk["choices"] = json!([{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]);
+            if let Some(usage) = chunk.get_mut("usage") {
+                *usage = Value::Null;
+            }
+            written(&name, &chunk)
+        }
+        Dialect::Anthropic => {
+            let (kind, delta) = ("message_delta", json!({"stop_reason": "tool_use"}));
+            let usage = json!({"output_tokens": output.unwrap_or(0)});
+            written(kind, &json!({"type": kind, "delta": delta, "usage": usage}))
+        }
+    }
+}
+
 fn new_form(calls: &[Call]) -> (&'static str, Value) {
     let one = |call: &Call| {
         json!({"index": call.index, "id": call.id, "type": "function",

@@ -41,6 +41,7 @@ pub struct Metrics {
     tokens: Family<TokenLabels, Counter>,
     edits: Family<EditLabels, Counter>,
     unknown: Family<TargetLabels, Counter>,
+    quirks: Family<QuirkLabels, Counter>,
     in_flight: Gauge,
     open: Family<PlaneLabels, Gauge>,
     turns: Family<TurnLabels, Counter>,
@@ -136,6 +137,12 @@ struct TokenLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct QuirkLabels {
+    target: String,
+    quirk: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct EditLabels {
     kind: &'static str,
     target: String,
@@ -205,6 +212,7 @@ impl Metrics {
             tokens: Family::default(),
             edits: Family::default(),
             unknown: Family::default(),
+            quirks: Family::default(),
             in_flight: Gauge::default(),
             open: Family::default(),
             turns: Family::default(),
@@ -261,6 +269,11 @@ impl Metrics {
             "unknown_elements",
             "Elements of replies this version does not know",
             self.unknown.clone(),
+        );
+        registry.register(
+            "quirks",
+            "Replies put right that were not as their dialect has it, by kind",
+            self.quirks.clone(),
         );
         registry.register("calls_in_flight", "Calls not yet ended", self.in_flight.clone());
         registry.register(
@@ -369,6 +382,11 @@ impl Metrics {
     pub fn edited(&self, kind: &'static str, count: u32, target: &str, model: &str) {
         let labels = EditLabels { kind, target: label(target), model: model.into() };
         self.edits.get_or_create(&labels).inc_by(count.into());
+    }
+
+    /// A reply was not as its dialect has it, and was put right.
+    pub fn quirk(&self, target: &str, quirk: &'static str) {
+        self.quirks.get_or_create(&QuirkLabels { target: label(target), quirk }).inc();
     }
 
     /// A reply held `count` elements not known here.

@@ -1,7 +1,6 @@
 //! Streams: named events, one list of content blocks, one terminal `message_stop`.
 
 mod read;
-mod whole;
 mod write;
 
 pub use read::Reader;

@@ -16,7 +16,7 @@ use super::super::block::{self, Text, ToolUseBlock, parse, parse_whole};
 use super::super::error;
 use super::super::reply::{explanation, finish_of, note_finish, word};
 use super::super::usage::Counters;
-use crate::chat::{Delta, Part};
+use crate::chat::{Delta, Part, Quirk};
 use crate::dialect::{Malformed, is_error_body};
 use crate::frame::sse::Event;
 
@@ -30,6 +30,7 @@ const DELTAS: &[&str] = &["text_delta", "input_json_delta", "thinking_delta", "s
 #[derive(Debug, Default)]
 pub struct Reader {
     started: bool,
+    has_finished: bool,
     counters: Counters,
     /// Block index -> what it is, from its start to its stop.
     open: HashMap<u64, Open>,
@@ -118,26 +119,46 @@ impl Reader {
                 out.push(Delta::Error(error::read(200, data)));
                 return Ok(());
             }
-            Err(fault) => return Err(fault),
+            Err(fault) => {
+                out.push(Delta::Error(error::in_words(data).ok_or(fault)?));
+                return Ok(());
+            }
         };
         let kind = wire.kind.as_ref().map_or(event.name.as_str(), |kind| kind.0.as_ref());
-        if kind == "error" || event.name == "error" || wire.error.is_some() {
+        let is_error = kind == "error" || event.name == "error" || wire.error.is_some();
+        if is_error || kind.is_empty() {
             let value: Value = serde_json::from_slice(data).unwrap_or_default();
             if kind == "error" || event.name == "error" || is_error_body(&value) {
                 out.push(Delta::Error(error::read_in_band(&value)));
                 return Ok(());
             }
         }
+        let (before, has_finished) = (out.len(), self.has_finished);
+        self.event(kind, &wire, out)?;
+        if has_finished && out.iter().skip(before).any(Delta::says_something) {
+            return Err(Malformed::new("/delta", "content after the stop reason"));
+        }
+        Ok(())
+    }
+
+    fn event(
+        &mut self,
+        kind: &str,
+        wire: &Wire<'_>,
+        out: &mut Vec<Delta>,
+    ) -> Result<(), Malformed> {
         match kind {
-            "message_start" => self.message_start(&wire, out),
-            "content_block_start" => self.block_start(&wire, out),
-            "content_block_delta" => self.block_delta(&wire, out),
+            "message_start" => self.message_start(wire, out),
+            "content_block_start" => self.block_start(wire, out),
+            "content_block_delta" => self.block_delta(wire, out),
             "content_block_stop" => {
                 self.block_stop(wire.index, out);
                 Ok(())
             }
-            "message_delta" => self.message_delta(&wire, out),
+            "message_delta" => self.message_delta(wire, out),
             "message_stop" => {
+                // What follows is of no message, and left out.
+                self.has_finished = false;
                 out.push(Delta::End);
                 Ok(())
             }
@@ -228,7 +249,13 @@ impl Reader {
                 Open::Other
             }
         };
-        self.open.insert(at, open);
+        if let Some(Open::Tool { index, whole, fragments }) = self.open.insert(at, open) {
+            out.push(Delta::Quirk(Quirk::IndexShared));
+            // Its stop would have said so.
+            if !fragments {
+                out.push(Delta::ToolArguments { index, fragment: whole });
+            }
+        }
         if self.open.len() > MAX_OPEN_BLOCKS {
             return Err(Malformed::new("/index", "too many content blocks are open at once"));
         }
@@ -301,6 +328,7 @@ impl Reader {
         out.extend(some(words.to_owned()).map(Delta::Refusal));
         match word(&closing.stop_reason) {
             Some(word) => {
+                self.has_finished = true;
                 let finish = finish_of(Some(&word));
                 let mut unknown = Vec::new();
                 note_finish(finish, Some(&word), &mut unknown);

@@ -20,9 +20,9 @@ use serde_json::{Value, json};
 use super::super::error;
 use super::super::reply::{finish_loss, stop_details, stop_reason};
 use super::super::usage;
-use super::whole::Json;
 use crate::chat::{Delta, Finish, Loss, ProviderError, Usage};
 use crate::dialect::ErrorOut;
+use crate::dialect::whole::Json;
 use crate::frame::sse::write_event;
 
 /// The most that is held for calls that wait, in bytes; beyond it the stream fails.
@@ -186,7 +186,7 @@ impl Writer {
             Delta::Usage(usage) => self.usage.overwrite(*usage),
             Delta::Error(error) => self.provider_error(error, out),
             Delta::End => self.end(out),
-            Delta::Alive => {}
+            Delta::Alive | Delta::Quirk(_) => {}
             Delta::OtherChoice { .. } => self.lose("/choices/1", "only one answer can be given"),
             Delta::Untold(what) | Delta::Unknown(what) => {
                 self.lose("", &format!("{what}: has no form here"));

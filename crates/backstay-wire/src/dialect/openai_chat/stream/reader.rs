@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::super::error;
-use super::super::reply::{content_part, error_of_choice, list_error};
+use super::super::reply::{content_part, error_among, error_of_choice};
 use super::super::wire::{self, Body, Choice, Content, Said};
 use super::calls::Calls;
 use crate::chat::{Delta, Part, Usage};
@@ -28,6 +28,7 @@ pub struct Reader {
 #[derive(Debug, Default)]
 struct Voice {
     has_refused: bool,
+    has_finished: bool,
     calls: Calls,
 }
 
@@ -38,10 +39,10 @@ impl Reader {
     pub(crate) fn read(&mut self, event: &Event, out: &mut Vec<Delta>) -> Result<(), Malformed> {
         let data = event.data.trim_ascii();
         if data == b"[DONE]" {
-            self.first.calls.flush(out);
+            self.first.end(out);
             for (choice, voice) in &mut self.others {
                 let mut said = Vec::new();
-                voice.calls.flush(&mut said);
+                voice.end(&mut said);
                 out.extend(said.into_iter().map(|delta| Delta::of_choice(*choice, delta)));
             }
             out.push(Delta::End);
@@ -57,7 +58,7 @@ impl Reader {
         }
         let before = out.len();
         let read = wire::parse(data, |body| self.chunk(data, &body, &event.name, out));
-        read.unwrap_or_else(|| match list_error(data) {
+        read.unwrap_or_else(|| match error::in_words(data) {
             Some(error) => {
                 out.push(Delta::Error(error));
                 Ok(())
@@ -96,6 +97,10 @@ impl Reader {
             }
         }
         let says_nothing = body.choices.is_none() && body.usage.is_none();
+        if says_nothing && let Some(error) = error_among(data) {
+            out.push(Delta::Error(error));
+            return Ok(());
+        }
         let kind = body.kind.text().filter(|kind| !KEEP_ALIVE.contains(kind));
         if says_nothing && let Some(kind) = kind.or((!name.is_empty()).then_some(name)) {
             out.push(Delta::Unknown(format!("event: {}", wire::bounded(kind))));
@@ -129,16 +134,27 @@ impl Reader {
 }
 
 impl Voice {
+    /// The stream is over: what follows is nobody's, and left out.
+    fn end(&mut self, out: &mut Vec<Delta>) {
+        self.calls.flush(out);
+        self.has_finished = false;
+    }
+
     fn choice(&mut self, choice: &Choice<'_>, out: &mut Vec<Delta>) -> Result<(), Malformed> {
         if let Some(delta) = &choice.delta {
+            let before = out.len();
             self.said(delta, out)?;
+            if self.has_finished && out.iter().skip(before).any(Delta::says_something) {
+                return Err(Malformed::new("/choices/0/delta", "content after the finish reason"));
+            }
         }
-        if let Some(raw) = choice.error {
+        if let Some(raw) = choice.error.filter(|raw| !wire::is_blank(raw.get())) {
             out.push(Delta::Error(error_of_choice(raw.get())));
             return Ok(());
         }
         if let Some(word) = choice.finish_word() {
             self.calls.flush(out);
+            self.has_finished = true;
             let finish = wire::finish(Some(&word), self.has_refused);
             out.push(Delta::Finish { finish, word: Some(word) });
         }
@@ -159,9 +175,7 @@ impl Voice {
             self.has_refused = true;
             out.push(Delta::Refusal(words.to_owned()));
         }
-        for call in &said.tool_calls {
-            self.calls.take(call, out)?;
-        }
+        self.calls.take(&said.tool_calls, out)?;
         if let Some(function) = &said.function_call {
             self.calls.take_function(function, out)?;
         }

@@ -148,6 +148,7 @@ impl Writer {
             | Delta::Error(_)
             | Delta::End
             | Delta::Alive
+            | Delta::Quirk(_)
             | Delta::OtherChoice { .. } => {}
         }
     }

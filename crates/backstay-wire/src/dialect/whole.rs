@@ -2,7 +2,7 @@
 
 /// Follows the brackets and strings of one JSON value. It does not judge the value's grammar.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Json {
+pub(crate) struct Json {
     depth: u32,
     text: Text,
     begun: bool,
@@ -19,7 +19,7 @@ enum Text {
 
 impl Json {
     /// Takes the next fragment.
-    pub(super) fn push(&mut self, fragment: &str) {
+    pub(crate) fn push(&mut self, fragment: &str) {
         for byte in fragment.bytes() {
             self.text = match (self.text, byte) {
                 (Text::Inside, b'\\') => Text::Escaped,
@@ -40,7 +40,7 @@ impl Json {
     }
 
     /// Whether an object or array began and every bracket is closed.
-    pub(super) fn is_whole(self) -> bool {
+    pub(crate) fn is_whole(self) -> bool {
         self.begun && self.depth == 0 && self.text == Text::Outside
     }
 }
