@@ -6,6 +6,7 @@
 
 pub(crate) mod played;
 mod scenarios;
+mod streams;
 
 use std::time::Duration;
 
@@ -20,12 +21,14 @@ use played::{Heard, Played};
 const OPENAI: Dialect = Dialect::OpenaiChat;
 
 /// Areas whose cases are about what happens to a call, not to a text.
-const AREAS: [&str; 5] = [
+const AREAS: [&str; 7] = [
     "retry_429",
     "fallback_routing",
     "circuit_breaker",
     "deadline_idempotency",
     "completion_status",
+    "streaming_wire",
+    "stream_guard",
 ];
 
 /// A wait of the provider's that a test does not sit through: the call gets a deadline below it, and
