@@ -1,13 +1,18 @@
 //! CPU time of a healthy call in the engine: admit, route, the building of the request, the reading and
 //! judging of the reply, and the record, with the call log's own thread counted in. What is left out is
-//! the network on both sides, and the contract, which `contract::settle` makes before.
+//! the network on both sides, and the contract, which `contract::settle` makes before. Then what two
+//! threads with a runtime each do together at one target, beside one thread: what they share is the
+//! target, the seats, the counters and the call log.
 
 use std::error::Error;
 use std::fs;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
 
 use backstay::call;
-use backstay::contract::{self, Ask};
+use backstay::contract::{self, Ask, Contract};
 use backstay::engine::Engine;
+use backstay::fault::CallError;
 use backstay::policy::{Policy, Provider};
 use backstay::record::CallLog;
 use backstay_wire::Dialect;
@@ -26,8 +31,10 @@ const REQUEST: &str = r#"{"model":"local/m","max_tokens":300,"messages":[{"role"
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::temp_dir().join(format!("stages-bench-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
-    let provider = Provider::at("local", Dialect::OpenaiChat, "http://127.0.0.1:9/v1".parse()?, None);
-    let engine = Engine::new(Policy::of([provider]), CallLog::sqlite(&folder.join("calls.sqlite"))?)?;
+    let provider =
+        Provider::at("local", Dialect::OpenaiChat, "http://127.0.0.1:9/v1".parse()?, None);
+    let engine =
+        Engine::new(Policy::of([provider]), CallLog::sqlite(&folder.join("calls.sqlite"))?)?;
     engine.answer_all_with(Bytes::from_static(REPLY.as_bytes()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let mut best = [u64::MAX; 2];
@@ -35,21 +42,72 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (settled, served) = runtime.block_on(round(&engine))?;
         best = [best[0].min(settled), best[1].min(served)];
     }
+    let alone = together(&engine, 1)?;
+    let both = together(&engine, 2)?;
     fs::remove_dir_all(&folder)?;
     let micros = best.map(|nanos| nanos as f64 / 1e3 / f64::from(CALLS));
     println!("contract {:.2} us", micros[0]);
     println!("admit, route, attempt without network, judgement, record {:.2} us", micros[1]);
+    let a_second = |threads: u32, took: Duration| f64::from(threads * CALLS) / took.as_secs_f64();
+    let rates = [a_second(1, alone), a_second(2, both)];
+    println!(
+        "calls a second: one thread {:.0}, two threads {:.0}, {:.2} times",
+        rates[0],
+        rates[1],
+        rates[1] / rates[0]
+    );
     Ok(())
+}
+
+/// How long `threads` threads take for [`CALLS`] calls each, the best of [`ROUNDS`].
+fn together(engine: &Engine, threads: usize) -> Result<Duration, Box<dyn Error>> {
+    let mut best = Duration::MAX;
+    for _ in 0..ROUNDS {
+        let start = Barrier::new(threads + 1);
+        let took = std::thread::scope(|scope| {
+            let running: Vec<_> =
+                (0..threads).map(|_| scope.spawn(|| calls(engine, &start))).collect();
+            start.wait();
+            let began = Instant::now();
+            let ended: Result<Vec<()>, String> = running
+                .into_iter()
+                .map(|it| it.join().map_err(|_| "a thread panicked".to_owned())?)
+                .collect();
+            ended.map(|_| began.elapsed())
+        })?;
+        engine.call_log().flush();
+        best = best.min(took);
+    }
+    Ok(best)
+}
+
+/// The calls of one thread, which are settled before it waits for the `start`.
+fn calls(engine: &Engine, start: &Barrier) -> Result<(), String> {
+    let made = contracts(engine).map_err(|error| error.to_string());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    start.wait();
+    let (made, runtime) = (made?, runtime.map_err(|error| error.to_string())?);
+    runtime.block_on(async {
+        for contract in made {
+            call::serve(engine, contract).await.map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    })
+}
+
+/// As many settled requests as one round has calls.
+fn contracts(engine: &Engine) -> Result<Vec<Contract>, CallError> {
+    let contract = |_| {
+        let body = Bytes::from_static(REQUEST.as_bytes());
+        contract::settle(engine, Ask::new(Dialect::OpenaiChat, body, engine.now()))
+    };
+    (0..CALLS).map(contract).collect()
 }
 
 /// Nanoseconds of CPU that the contracts of one round took, and their calls.
 async fn round(engine: &Engine) -> Result<(u64, u64), Box<dyn Error>> {
     let began = run_time();
-    let contracts = (0..CALLS).map(|_| {
-        let body = Bytes::from_static(REQUEST.as_bytes());
-        contract::settle(engine, Ask::new(Dialect::OpenaiChat, body, engine.now()))
-    });
-    let contracts = contracts.collect::<Result<Vec<_>, _>>()?;
+    let contracts = contracts(engine)?;
     let settled = run_time();
     for contract in contracts {
         call::serve(engine, contract).await?;

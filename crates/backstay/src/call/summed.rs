@@ -9,6 +9,11 @@ use super::places::{Change, Found, changed};
 /// `raw`, a reply of `dialect`, with `earlier` added to its counts. Where there is nothing to add,
 /// it is as it was.
 pub(super) fn with_usage(dialect: Dialect, raw: Bytes, earlier: &Usage) -> Bytes {
+    let Usage { input, output, cached, cache_write, reasoning } = *earlier;
+    let all = [input, output, cached, cache_write, reasoning];
+    if all.into_iter().flatten().all(|count| count == 0) {
+        return raw;
+    }
     let earlier = dialect.write_usage(earlier).filter(counts);
     earlier.and_then(|earlier| added(&raw, &earlier)).unwrap_or(raw)
 }

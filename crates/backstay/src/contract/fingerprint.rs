@@ -49,7 +49,9 @@ impl Fingerprint {
     pub fn label(&self) -> String {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let digit = |half: u8| char::from(DIGITS[usize::from(half & 15)]);
-        self.0.iter().take(6).flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
+        let mut label = String::with_capacity(12);
+        label.extend(self.0.iter().take(6).flat_map(|byte| [digit(byte >> 4), digit(*byte)]));
+        label
     }
 }
 

@@ -307,13 +307,13 @@ pub(crate) fn scanned(ask: &Ask) -> Result<Scanned, CallError> {
         .map_err(|fault| CallError::local(Local::InvalidRequest, fault.to_string()))
 }
 
+/// How the names end that [`Asked::read`] asks for.
+const KNOWN_ENDS: [&str; 4] = ["-timeout", "-timeout-ms", "-deadline", "-count"];
+
 /// What the caller's headers say of its patience. The names are looked for among the few headers
 /// there are, not the other way round: most callers send none of them.
 fn patience(headers: &http::HeaderMap) -> Asked {
-    let known = |name: &str| {
-        let timing = name.contains("timeout") || name.contains("deadline");
-        timing || name.ends_with("-count")
-    };
+    let known = |name: &str| KNOWN_ENDS.iter().any(|end| name.ends_with(end));
     let told: Vec<(&str, &str)> = headers
         .iter()
         .filter(|(name, _)| known(name.as_str()))
@@ -398,4 +398,23 @@ pub(crate) fn malformed(fault: &Malformed) -> CallError {
     let error = CallError::local(Local::InvalidRequest, fault.to_string());
     let param = fault.path.trim_start_matches('/').replace('/', ".");
     if param.is_empty() { error } else { error.blaming(param) }
+}
+
+#[cfg(test)]
+mod tests {
+    use backstay_decide::deadline::{Asked, Source};
+    use http::{HeaderMap, HeaderName, HeaderValue};
+
+    use super::patience;
+
+    #[test]
+    fn every_header_that_tells_of_patience_is_found() {
+        let others =
+            ["x-stainless-read-timeout", "x-stainless-retry-count", "x-envoy-attempt-count"];
+        for name in Source::HEADERS.map(Source::name).into_iter().chain(others) {
+            let header = (HeaderName::from_static(name), HeaderValue::from_static("5"));
+            let headers: HeaderMap = [header].into_iter().collect();
+            assert_ne!(patience(&headers), Asked::default(), "{name}");
+        }
+    }
 }
