@@ -209,7 +209,7 @@ async def backfill(fleet, verdict, scale):
     # 600 requests and 90,000 tokens a minute, time sixty times as fast.
     speed = 60
     requests, tokens = 600 * speed, 90_000 * speed
-    limits = f"[models.first.rates]\nrequests_per_minute = {requests}\ntokens_per_minute = {tokens}\nshare = 0.99\nburst = 0.01"
+    limits = f"[models.first.rates]\nrequests_per_minute = {requests}\ntokens_per_minute = {tokens}\nshare = 0.98\nburst = 0"
     client = await fleet.gateway(BACKFILL.format(limits=limits))
     await fleet.primary.limit("first", requests=requests, tokens=tokens)
     # What the provider counts on arrival is what the call uses: nothing comes back.

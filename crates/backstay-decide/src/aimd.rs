@@ -153,6 +153,16 @@ impl Places {
         self.bytes
     }
 
+    /// As it will be once `calls` more have come, whose bodies are `bytes` in all.
+    #[must_use]
+    pub const fn with(self, calls: u32, bytes: u64) -> Self {
+        Self {
+            in_flight: self.in_flight.saturating_add(calls),
+            bytes: self.bytes.saturating_add(bytes),
+            ..self
+        }
+    }
+
     /// Whether a call with a body of `bytes` would get a place, without taking it.
     ///
     /// # Errors
@@ -333,6 +343,16 @@ mod tests {
             places.give(place);
         }
         assert_eq!(places.in_flight(), 0);
+    }
+
+    #[test]
+    fn those_who_will_come_count_as_if_they_had() {
+        let (places, bounds) = (Places::new(), Bounds { bytes: 1000, ..TEN });
+        assert!(places.with(9, 900).check(100, &bounds).is_ok());
+        let full = places.with(10, 0).check(0, &bounds).unwrap_err();
+        assert_eq!(full.to_string(), "10 calls in flight, 10 allowed now");
+        assert_eq!(places.with(1, 901).check(100, &bounds).unwrap_err().name(), "full_bytes");
+        assert_eq!((places.in_flight(), places.bytes()), (0, 0));
     }
 
     #[test]

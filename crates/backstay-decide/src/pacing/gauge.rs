@@ -18,6 +18,13 @@ const GROWTH: (Duration, u32) = (Duration::from_mins(15), 1500);
 /// A guess whose factor has come so far, in thousandths, without another 429 is given up.
 const GUESS_ENDS: u32 = 4000;
 
+/// 429s that come within so long of one that was excused are of the same trouble: calls that were on
+/// the way to the provider, and what it counts a little later than we do.
+const SAME_TROUBLE: Duration = Duration::from_secs(5);
+
+/// After so long another may be excused.
+const EXCUSED_ANEW: Duration = Duration::from_mins(1);
+
 /// Where a limit is known from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
@@ -61,6 +68,10 @@ pub(super) struct Gauge {
     share: Share,
     grown: Option<Moment>,
     slow: Slow,
+    /// The newest reservation whose reply said that less was left than it takes.
+    no_room_for: Option<u64>,
+    /// When a 429 was first excused by what its reply said.
+    excused: Option<Moment>,
     /// In thousandths, as of the last [`Gauge::advance`].
     factor: u32,
     /// The pace at that factor, kept because every call asks for it.
@@ -85,6 +96,8 @@ impl Gauge {
             share,
             grown: None,
             slow: Slow::default(),
+            no_room_for: None,
+            excused: None,
             factor: FULL,
             pace: Pace { rate: 0, burst: 0 },
             most: 0,
@@ -179,8 +192,8 @@ impl Gauge {
         }
     }
 
-    /// Why `cost` has to wait, or `None` if it fits.
-    pub(super) fn wait(&self, cost: u64, now: Moment) -> Option<Wait> {
+    /// Why `cost` has to wait once `before` is reserved, or `None` if it fits.
+    pub(super) fn wait(&self, cost: u64, before: u64, now: Moment) -> Option<Wait> {
         if cost == 0 {
             return None;
         }
@@ -188,8 +201,8 @@ impl Gauge {
             return Some(Wait::TooLarge { level: self.level(), cost });
         }
         let wait = match &self.store {
-            Store::Minute(meter) => meter.wait(cost, self.pace),
-            Store::Day(day) => day.wait(cost, self.most, now),
+            Store::Minute(meter) => meter.wait(cost, before, self.pace),
+            Store::Day(day) => day.wait(cost.saturating_add(before), self.most, now),
         };
         (!wait.is_zero()).then(|| Wait::Rate { level: self.level(), cost, wait })
     }
@@ -239,6 +252,25 @@ impl Gauge {
         }
     }
 
+    /// Takes note that the reply to the reservation `order` said that less is left than it takes.
+    pub(super) const fn leaves_no_room_for(&mut self, order: u64) {
+        self.no_room_for = Some(order);
+    }
+
+    /// Whether a 429 to the reservation `order` came of what the provider said is left: that is obeyed
+    /// by now, so the rate itself may be right. One that comes again soon says that it is not.
+    fn is_excused(&mut self, order: Option<u64>, now: Moment) -> bool {
+        if order.is_none() || order != self.no_room_for {
+            return false;
+        }
+        let since = self.excused.map(|first| now.since(first));
+        if since.is_none_or(|since| since >= EXCUSED_ANEW) {
+            self.excused = Some(now);
+            return true;
+        }
+        since.is_some_and(|since| since < SAME_TROUBLE)
+    }
+
     /// Slows a rate a minute; the rate before and after, or `None` if it was not slowed.
     pub(super) fn slow(
         &mut self,
@@ -246,7 +278,7 @@ impl Gauge {
         newest: u64,
         now: Moment,
     ) -> Option<(u64, u64)> {
-        if self.dimension.per == Per::Day {
+        if self.dimension.per == Per::Day || self.is_excused(order, now) {
             return None;
         }
         let before = self.pace.rate;

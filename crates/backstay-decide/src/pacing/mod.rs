@@ -61,6 +61,26 @@ impl Cost {
         Self { requests: 1, input, output }
     }
 
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            requests: self.requests.saturating_add(other.requests),
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+        }
+    }
+
+    /// What is left of it without `other`; of nothing there is never less.
+    #[must_use]
+    pub const fn less(self, other: Self) -> Self {
+        Self {
+            requests: self.requests.saturating_sub(other.requests),
+            input: self.input.saturating_sub(other.input),
+            output: self.output.saturating_sub(other.output),
+        }
+    }
+
     /// As counted in `unit`.
     const fn of(self, unit: Unit) -> u64 {
         match unit {
@@ -195,13 +215,22 @@ impl Pacer {
     /// # Errors
     /// The longest [`Wait`] of all dimensions.
     pub fn check(&mut self, cost: Cost, now: Moment) -> Result<(), Wait> {
+        self.check_after(Cost::NOTHING, cost, now)
+    }
+
+    /// As [`Pacer::check`], once `before` is reserved, which others were promised.
+    ///
+    /// # Errors
+    /// The longest [`Wait`] of all dimensions.
+    pub fn check_after(&mut self, before: Cost, cost: Cost, now: Moment) -> Result<(), Wait> {
         self.advance(now);
         let mut longest: Option<Wait> = None;
         if now < self.paused_until {
             longest = Some(Wait::Paused { wait: now.until(self.paused_until) });
         }
         for gauge in &self.gauges {
-            let Some(wait) = gauge.wait(cost.of(gauge.dimension().unit), now) else { continue };
+            let unit = gauge.dimension().unit;
+            let Some(wait) = gauge.wait(cost.of(unit), before.of(unit), now) else { continue };
             if longest.is_none_or(|other| wait.wait() > other.wait()) {
                 longest = Some(wait);
             }
@@ -266,12 +295,18 @@ impl Pacer {
         if limit.is_none_or(|limit| remaining <= limit) {
             let mark = reserved.and_then(|reservation| reservation.mark(dimension));
             gauge.leave_room(remaining, mark, seen.reset, now);
+            let too_large = |it: &&Reservation| remaining < it.cost.of(dimension.unit);
+            if let Some(reservation) = reserved.filter(too_large) {
+                gauge.leaves_no_room_for(reservation.order);
+            }
         }
     }
 
     /// Takes note of a 429. `about` is the limit it named; without one the fullest rate a minute is
     /// slowed, and where none is known the requests of the last minute become a guess. `after` is the
-    /// server's delay: nothing is reserved before it is over.
+    /// server's delay: nothing is reserved before it is over. Where the same reply said that too little
+    /// is left ([`Pacer::observe`]), that is obeyed already, and the rate is not slowed for it, once in a
+    /// minute.
     pub fn throttled(
         &mut self,
         about: Option<Dimension>,
@@ -328,7 +363,7 @@ pub struct Slowed {
     /// What it is taken to be about.
     pub dimension: Dimension,
     /// Units a minute before and after; `None`: nothing was slowed, because the request was sent
-    /// before the last cut, or because the limit is one a day.
+    /// before the last cut, the limit is one a day, or what the reply said is left is obeyed instead.
     pub rate: Option<(u64, u64)>,
     /// How long nothing is reserved.
     pub pause: Duration,
@@ -339,7 +374,7 @@ impl fmt::Display for Slowed {
         let Self { dimension, rate, pause } = self;
         match rate {
             Some((before, after)) => write!(f, "429: {dimension} slowed from {before} to {after}")?,
-            None => write!(f, "429: {dimension} not slowed again")?,
+            None => write!(f, "429: {dimension} not slowed")?,
         }
         if pause.is_zero() {
             return Ok(());

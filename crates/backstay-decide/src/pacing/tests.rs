@@ -279,7 +279,7 @@ fn a_429_slows_the_fullest_rate_and_it_comes_back() {
     let slowed = pacer.throttled(None, Some(&first), None, at(0));
     assert_eq!(slowed.to_string(), "429: tokens a minute slowed from 72000 to 50400");
     let again = pacer.throttled(None, Some(&second), None, at(100));
-    assert_eq!(again.to_string(), "429: tokens a minute not slowed again");
+    assert_eq!(again.to_string(), "429: tokens a minute not slowed");
     let level = pacer.levels(at(100))[1];
     assert!(level.to_string().ends_with("(limit 90000, slowed to 70.2 %)"), "{level}");
     assert_eq!(pacer.levels(at(60_000))[1].rate, 72_000);
@@ -288,6 +288,61 @@ fn a_429_slows_the_fullest_rate_and_it_comes_back() {
     assert_eq!(later.rate, Some((72_000, 50_400)), "reserved after the cut");
     let named = pacer.throttled(Some(REQUESTS), None, None, at(60_000));
     assert_eq!((named.dimension, named.rate), (REQUESTS, Some((480, 336))));
+}
+
+#[test]
+fn a_429_that_says_what_is_left_is_obeyed_and_slows_only_when_it_comes_again() {
+    let mut pacer = account();
+    let mut refused = |left: u64, now: u64| {
+        let sent = pacer.book(TICKET, at(now));
+        pacer.observe(&seen(TOKENS, 90_000, left), Some(&sent), at(now));
+        let slowed = pacer.throttled(None, Some(&sent), None, at(now));
+        assert_eq!(slowed.dimension, TOKENS);
+        assert!(pacer.check(TICKET, at(now)).is_err(), "what is left is obeyed");
+        slowed.rate.is_some()
+    };
+    assert!(!refused(1049, 0));
+    assert!(!refused(0, 4999), "calls on the way");
+    assert!(refused(0, 5000), "the same again, though the provider was obeyed");
+    assert!(!refused(0, 60_000), "after a minute it may be chance again");
+}
+
+#[test]
+fn a_429_that_what_is_left_does_not_explain_slows_at_once() {
+    let mut pacer = account();
+    let sent = take(&mut pacer, TICKET, 0);
+    pacer.observe(&seen(TOKENS, 90_000, 1050), Some(&sent), at(0));
+    assert!(pacer.throttled(None, Some(&sent), None, at(0)).rate.is_some());
+    let [older, other] = [(), ()].map(|()| pacer.book(TICKET, at(100)));
+    pacer.observe(&seen(TOKENS, 90_000, 0), Some(&older), at(100));
+    let named = pacer.throttled(Some(TOKENS), Some(&other), None, at(100));
+    assert!(named.rate.is_some(), "another call's reply says nothing of this one");
+}
+
+proptest! {
+    /// What a line lets through together may all be reserved at once.
+    #[test]
+    fn what_fits_beside_what_was_promised_fits_once_that_is_taken(
+        costs in prop::collection::vec((0_u64..2000, 0_u64..500), 1..40), now in 0_u64..120_000,
+        taken in 0_u64..30_000,
+    ) {
+        let mut pacer = account();
+        let _before = pacer.book(Cost::request(taken, 0), at(0));
+        let mut promised = Cost::NOTHING;
+        let mut through = Vec::new();
+        for (input, output) in costs {
+            let cost = Cost::request(input, output);
+            if pacer.check_after(promised, cost, at(now)).is_ok() {
+                promised = promised.plus(cost);
+                through.push(cost);
+            }
+        }
+        for cost in through {
+            prop_assert!(pacer.reserve(cost, at(now)).is_ok());
+            promised = promised.less(cost);
+        }
+        prop_assert_eq!(promised, Cost::NOTHING);
+    }
 }
 
 /// Cases B191 and B154: the longer of two delays holds, and none is obeyed for over ten minutes.

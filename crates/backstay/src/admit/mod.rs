@@ -46,13 +46,14 @@ impl Seats {
 }
 
 impl Gate for Seats {
+    type Want = ();
     type Pass = ();
 
     fn free(&self, running: u32) -> u32 {
         self.count().saturating_sub(running)
     }
 
-    fn pass(&self, _next: &Next, _now: Moment) -> Result<(), Shut> {
+    fn pass(&self, _next: &Next, _want: &(), _now: Moment) -> Result<(), Shut> {
         Ok(())
     }
 }
@@ -76,7 +77,7 @@ pub(crate) fn enter(engine: &Engine, contract: &Contract) -> Result<Entry<Seats>
     if now >= ask.deadline {
         return Err(Unseated::Late);
     }
-    engine.line().enter(&ask, now).map_err(Unseated::Refused)
+    engine.line().enter(&ask, (), now).map_err(Unseated::Refused)
 }
 
 /// What the call is to a line.

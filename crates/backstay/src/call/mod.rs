@@ -124,7 +124,9 @@ pub async fn serve(engine: &Engine, contract: Contract) -> Result<Answer, CallEr
                 }
             }
             Step::Rest(until) => engine.clock().sleep_until(until).await,
-            Step::Line { index, until } => route::stand(&mut call, index, until).await,
+            Step::Line { index, until, limit } => {
+                route::stand(&mut call, index, until, limit).await;
+            }
             Step::End(halt) => return call.finish(halt),
         }
     }

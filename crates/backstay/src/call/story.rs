@@ -20,7 +20,7 @@ use crate::attempt::{Got, Seen};
 use crate::contract::{CapOwner, Contract};
 use crate::record::trail::milliseconds;
 use crate::record::{Step, Word};
-use crate::route::Armed;
+use crate::route::{Armed, Limit};
 use crate::validate::{INSIDE, Layer, Unfit};
 
 /// The most changes of schemas that one attempt's step tells.
@@ -159,12 +159,7 @@ impl Call {
     }
 
     /// The call waits for a limit of the target at `index`: its name and its sum.
-    pub(crate) fn waits_for_limit(
-        &mut self,
-        index: usize,
-        (name, sum): (&'static str, &str),
-        wait: Duration,
-    ) {
+    pub(crate) fn waits_for_limit(&mut self, index: usize, (name, sum): &Limit, wait: Duration) {
         let Some(stop) = self.stops.get(index) else { return };
         let target = &stop.target.id;
         self.engine.metrics().limits().waits(target, name, wait);

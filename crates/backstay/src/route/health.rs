@@ -19,6 +19,7 @@ use parking_lot::RwLock;
 use super::ending::{Brought, Ending};
 use super::front::TargetLine;
 use super::guard::Held;
+use super::promised::{Promised, Wanted};
 use super::rests::{AllRests, Rests, is_shared};
 use super::standing::{Parts, Snapshot, Stand, Standing, Wish};
 use super::stay::{Stay, StayParts};
@@ -203,6 +204,24 @@ impl TargetHealth {
         let mut state = self.state.lock();
         state.hear(&self.rests);
         state.stand(wish)
+    }
+
+    /// What a call asks of its rates and places.
+    pub(super) fn wanted(&self, wish: &Wish<'_>) -> Wanted {
+        self.state.lock().wanted(wish)
+    }
+
+    /// Whether it has room for a call beside what is `promised` to others.
+    ///
+    /// # Errors
+    /// When to ask again.
+    pub(super) fn has_room(
+        &self,
+        wanted: &Wanted,
+        promised: &Promised,
+        now: Moment,
+    ) -> Result<(), Moment> {
+        promised.leaves_room(&mut self.state.lock(), wanted, now)
     }
 
     /// How it stands, for an operator. `name` is what it is called.

@@ -35,10 +35,15 @@ pub(crate) enum Step {
         index: usize,
         /// When to look again.
         until: Moment,
+        /// The limit it waits for, with its sum.
+        limit: Limit,
     },
     /// The call is over.
     End(Halt),
 }
+
+/// A limit of a target by its name, with its sum.
+pub(crate) type Limit = (&'static str, String);
 
 /// How the call is over.
 #[derive(Debug)]
@@ -53,7 +58,7 @@ pub(crate) enum Halt {
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Most a call waits at a time for a busy target before it looks again.
-const BUSY_LOOK: Duration = Duration::from_millis(20);
+pub(super) const BUSY_LOOK: Duration = Duration::from_millis(20);
 
 /// Decides the next step of `call`.
 pub(crate) fn next(call: &mut Call) -> Step {
@@ -81,13 +86,14 @@ pub(crate) fn next(call: &mut Call) -> Step {
         Pick::Forced(index) => arm(call, index, &seen, Admission::Forced),
         Pick::WaitUntil(until) => {
             let wait = until.since(now);
-            let Some((index, name, sum)) = awaited(call, until, now) else {
+            let Some((index, limit)) = awaited(call, until, now) else {
                 call.waits("until a target may be called again".to_owned(), wait);
                 return Step::Rest(until);
             };
+            // In the line it is told afterwards how long that was.
             let wait = if is_front(call, index) { wait } else { Duration::ZERO };
-            call.waits_for_limit(index, (name, &sum), wait);
-            Step::Line { index, until }
+            call.waits_for_limit(index, &limit, wait);
+            Step::Line { index, until, limit }
         }
         Pick::Nothing => nothing(call, now),
     }
@@ -140,7 +146,7 @@ fn offer(call: &Call, now: Moment) {
     }
 }
 
-fn wish<'a>(call: &'a Call, stop: &Stop, now: Moment, elsewhere: Elsewhere) -> Wish<'a> {
+pub(super) fn wish<'a>(call: &'a Call, stop: &Stop, now: Moment, elsewhere: Elsewhere) -> Wish<'a> {
     let whose = if stop.tier == 0 { Whose::Own } else { Whose::Fallback };
     let arrival = match call.contract.prior_attempts {
         0 => Arrival::First,
@@ -195,8 +201,8 @@ fn candidate_of(stop: &Stop, stand: &Stand, now: Moment) -> Candidate {
     }
 }
 
-/// Whether the call is the next to go to the target at `index`.
-fn is_front(call: &Call, index: usize) -> bool {
+/// Whether the call is at the front of the line of the target at `index`.
+pub(super) fn is_front(call: &Call, index: usize) -> bool {
     let stop = call.stops.get(index);
     stop.is_some_and(|stop| matches!(stop.line, Some(InLine::Front(..))))
 }
@@ -208,7 +214,7 @@ fn too_large(stand: &Stand) -> bool {
 }
 
 /// The limit of a target that a call waits for until `until`, with its sum. `None`: something else.
-fn awaited(call: &Call, until: Moment, now: Moment) -> Option<(usize, &'static str, String)> {
+fn awaited(call: &Call, until: Moment, now: Moment) -> Option<(usize, Limit)> {
     let is_soon = until.since(now) <= BUSY_LOOK;
     let of = |(index, stop): (usize, &Stop)| {
         if stop.left {
@@ -219,17 +225,17 @@ fn awaited(call: &Call, until: Moment, now: Moment) -> Option<(usize, &'static s
             return None;
         }
         let full = stand.full.filter(|_| is_soon);
-        let full = full.map(|full| (index, full.name(), full.to_string()));
+        let full = full.map(|full| (full.name(), full.to_string()));
         let crowded = || {
             let crowded = stand.crowded.filter(|_| is_soon)?;
-            Some((index, crowded.name(), crowded.to_string()))
+            Some((crowded.name(), crowded.to_string()))
         };
-        let paced = || stand.paced.map(|wait| (index, wait.name(), wait.to_string()));
+        let paced = || stand.paced.map(|wait| (wait.name(), wait.to_string()));
         let behind = || {
             let ahead = stop.health.line.count();
-            (is_soon && ahead > 0).then(|| (index, "queue", format!("{ahead} before it")))
+            (is_soon && ahead > 0).then(|| ("queue", format!("{ahead} before it")))
         };
-        full.or_else(crowded).or_else(paced).or_else(behind)
+        Some((index, full.or_else(crowded).or_else(paced).or_else(behind)?))
     };
     call.stops.iter().enumerate().find_map(of)
 }

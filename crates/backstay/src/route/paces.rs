@@ -76,7 +76,7 @@ impl Paces {
     pub(super) fn tell(
         &mut self,
         asked: &Asked<'_>,
-        (counting, learned): (Counting, &Ratio),
+        by: (Counting, &Ratio),
         planes: &mut Planes,
     ) -> Option<Wait> {
         let now = asked.now;
@@ -89,7 +89,7 @@ impl Paces {
             return None;
         }
         self.told = true;
-        let cost = self.cost(asked, counting, learned);
+        let cost = self.cost(asked, by);
         let mut shortest: Option<Wait> = None;
         let mut room = false;
         for (key, pacer) in self.pacers.iter_mut().enumerate() {
@@ -105,12 +105,25 @@ impl Paces {
         shortest.filter(|_| !room)
     }
 
+    /// Why a call of this cost has to wait though nothing else is reserved but what is `promised`: the
+    /// wait that is over first. `None`: some key has room.
+    pub(super) fn wait(&mut self, cost: Cost, promised: Cost, now: Moment) -> Option<Wait> {
+        let mut shortest: Option<Wait> = None;
+        for pacer in &mut self.pacers {
+            let wait = pacer.check_after(promised, pacer.fitting(cost), now).err()?;
+            if shortest.is_none_or(|other| wait.wait() < other.wait()) {
+                shortest = Some(wait);
+            }
+        }
+        shortest
+    }
+
     /// Reserves at `key` what the call may take, whatever the rates say.
     pub(super) fn book(
         &mut self,
         key: usize,
         asked: &Asked<'_>,
-        (counting, learned): (Counting, &Ratio),
+        by: (Counting, &Ratio),
     ) -> Option<Paced> {
         let now = asked.now;
         let is_free = self.pacers.get(key)?.is_free(now);
@@ -118,7 +131,7 @@ impl Paces {
         let cost = if is_free {
             Cost::request(asked.bytes / BYTES_A_TOKEN, asked.cap.unwrap_or(OUTPUT))
         } else {
-            self.cost(asked, counting, learned)
+            self.cost(asked, by)
         };
         let pacer = self.pacers.get_mut(key)?;
         let cost = pacer.fitting(cost);
@@ -127,7 +140,7 @@ impl Paces {
     }
 
     /// What a call may take.
-    fn cost(&self, asked: &Asked<'_>, counting: Counting, learned: &Ratio) -> Cost {
+    pub(super) fn cost(&self, asked: &Asked<'_>, (counting, learned): (Counting, &Ratio)) -> Cost {
         let input = asked.prompt.input(asked.bytes, learned);
         let expected = self.outputs.likely().unwrap_or(OUTPUT);
         counting.reserve(Estimate { input, cap: asked.cap, expected })

@@ -17,6 +17,7 @@ use backstay_wire::tokens::Ratio;
 
 use super::ending::{Brought, Ending};
 use super::paces::{self, Asked, Paced, Paces, Prompt};
+use super::promised::Wanted;
 use super::rests::Rests;
 use super::speed::{Course, Going};
 use super::stay::{Stay, StayParts};
@@ -31,7 +32,7 @@ const USUAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Standing {
     /// As the policy in force has it.
-    target: Arc<Target>,
+    pub(super) target: Arc<Target>,
     pub(super) planes: Planes,
     pub(super) places: Places,
     /// Of the calls it carries, those that fell back on it.
@@ -206,7 +207,7 @@ impl Standing {
 
     pub(super) fn stand(&mut self, wish: &Wish<'_>) -> Stand {
         let paced = self.look_at_rates(wish);
-        let crowded = self.headroom(wish).err();
+        let crowded = self.headroom(wish.whose, wish.ask.now).err();
         let rules = in_force(self.order.as_ref(), &self.target.breaker, wish.ask.now);
         Stand {
             paced,
@@ -218,8 +219,8 @@ impl Standing {
     }
 
     /// Whether there is room for a call that falls back on it.
-    fn headroom(&mut self, wish: &Wish<'_>) -> Result<(), headroom::Refusal> {
-        if wish.whose == Whose::Own {
+    pub(super) fn headroom(&mut self, whose: Whose, now: Moment) -> Result<(), headroom::Refusal> {
+        if whose == Whose::Own {
             return Ok(());
         }
         let limits = &self.target.limits;
@@ -227,10 +228,16 @@ impl Standing {
             places: self.places.limit(&limits.places).unwrap_or(0),
             in_flight: self.places.in_flight(),
             fallbacks: self.fallbacks,
-            filled: self.paces.filled(wish.ask.now),
+            filled: self.paces.filled(now),
             kept: limits.kept,
         };
         receiver.take()
+    }
+
+    pub(super) fn wanted(&self, wish: &Wish<'_>) -> Wanted {
+        let by = (self.target.limits.counting, &self.ratio);
+        let cost = self.paces.cost(&wish.asked(), by);
+        Wanted { cost, bytes: wish.bytes, whose: wish.whose }
     }
 
     /// Tells the breakers which keys have no room for the call.
@@ -272,7 +279,7 @@ impl Standing {
         wish: &Wish<'_>,
         way: fn(&mut Planes, &Ask, Option<u64>, &Rules) -> Admitted,
     ) -> (Option<(Parts, Known)>, Vec<Turn>) {
-        if self.headroom(wish).is_err() {
+        if self.headroom(wish.whose, wish.ask.now).is_err() {
             return (None, Vec::new());
         }
         let Ok(place) = self.places.take(wish.bytes, &self.target.limits.places) else {

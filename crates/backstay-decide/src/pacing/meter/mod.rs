@@ -89,12 +89,17 @@ impl Meter {
         self.lower();
     }
 
-    /// How long until `cost` may be reserved; zero: now. [`Duration::MAX`] where nothing drains.
-    pub(super) fn wait(&self, cost: u64, pace: Pace) -> Duration {
+    /// How long until `cost` may be reserved once `before` is; zero: now. [`Duration::MAX`] where
+    /// nothing drains.
+    pub(super) fn wait(&self, cost: u64, before: u64, pace: Pace) -> Duration {
         let over = cost.saturating_sub(pace.burst).min(pace.rate);
         // The level at which it may go: room for it under the burst, or so far below empty.
         let goal = if cost <= pace.burst { scaled(pace.burst - cost) } else { -scaled(over) };
-        let excess = self.level.saturating_sub(goal);
+        let level = match before {
+            0 => self.level,
+            before => self.level.max(0).saturating_add(scaled(before)),
+        };
+        let excess = level.saturating_sub(goal);
         if excess <= 0 {
             return Duration::ZERO;
         }

@@ -19,17 +19,21 @@ fn empty(pace: Pace) -> Meter {
 fn the_burst_goes_at_once_and_the_rest_at_the_rate() {
     let mut meter = empty(PACE);
     for order in 0..10 {
-        assert_eq!(meter.wait(1, PACE), Duration::ZERO);
+        assert_eq!(meter.wait(1, 0, PACE), Duration::ZERO);
         meter.reserve(1, order);
     }
-    assert_eq!(meter.wait(1, PACE), Duration::from_secs(1));
-    assert_eq!(meter.wait(4, PACE), Duration::from_secs(4));
+    assert_eq!(meter.wait(1, 0, PACE), Duration::from_secs(1));
+    assert_eq!(meter.wait(4, 0, PACE), Duration::from_secs(4));
     meter.drain(PACE, at(999));
-    assert_eq!(meter.wait(1, PACE), Duration::from_millis(1));
+    assert_eq!(meter.wait(1, 0, PACE), Duration::from_millis(1));
     meter.drain(PACE, at(1000));
-    assert_eq!(meter.wait(1, PACE), Duration::ZERO);
+    assert_eq!(meter.wait(1, 0, PACE), Duration::ZERO);
     meter.drain(PACE, at(500));
-    assert_eq!(meter.wait(2, PACE), Duration::from_secs(1), "time that goes back drains nothing");
+    assert_eq!(
+        meter.wait(2, 0, PACE),
+        Duration::from_secs(1),
+        "time that goes back drains nothing"
+    );
 }
 
 #[test]
@@ -37,25 +41,29 @@ fn a_wait_is_rounded_up_to_the_nanosecond() {
     let pace = Pace { rate: 7, burst: 1 };
     let mut meter = empty(pace);
     meter.reserve(1, 0);
-    let wait = meter.wait(1, pace);
+    let wait = meter.wait(1, 0, pace);
     meter.drain(pace, Moment::ORIGIN.plus(wait.saturating_sub(Duration::from_nanos(1))));
-    assert!(!meter.wait(1, pace).is_zero());
+    assert!(!meter.wait(1, 0, pace).is_zero());
     meter.drain(pace, Moment::ORIGIN.plus(wait));
-    assert!(meter.wait(1, pace).is_zero());
+    assert!(meter.wait(1, 0, pace).is_zero());
 }
 
 /// Case B232: a request of 800 with room for 667 waits a bounded time.
 #[test]
 fn a_request_over_the_burst_needs_the_meter_to_have_been_empty() {
     let mut meter = empty(PACE);
-    assert_eq!(meter.wait(40, PACE), Duration::from_secs(30));
+    assert_eq!(meter.wait(40, 0, PACE), Duration::from_secs(30));
     meter.drain(PACE, at(30_000));
-    assert_eq!(meter.wait(40, PACE), Duration::ZERO);
+    assert_eq!(meter.wait(40, 0, PACE), Duration::ZERO);
     meter.reserve(40, 0);
     // The time it was empty is used up: 40 stand in it, and 30 must drain before the next.
-    assert_eq!((meter.used(), meter.wait(10, PACE)), (40, Duration::from_secs(40)));
-    assert_eq!(Meter::new(PACE, at(0)).wait(70, PACE), Duration::ZERO, "idle for a minute");
-    assert_eq!(empty(PACE).wait(5000, PACE), Duration::from_mins(1), "never longer than a minute");
+    assert_eq!((meter.used(), meter.wait(10, 0, PACE)), (40, Duration::from_secs(40)));
+    assert_eq!(Meter::new(PACE, at(0)).wait(70, 0, PACE), Duration::ZERO, "idle for a minute");
+    assert_eq!(
+        empty(PACE).wait(5000, 0, PACE),
+        Duration::from_mins(1),
+        "never longer than a minute"
+    );
 }
 
 #[test]
@@ -63,9 +71,9 @@ fn nothing_drains_at_a_rate_of_zero() {
     let none = Pace { rate: 0, burst: 0 };
     let mut meter = Meter::new(none, at(0));
     meter.drain(none, at(u64::MAX));
-    assert_eq!(meter.wait(0, none), Duration::ZERO);
+    assert_eq!(meter.wait(0, 0, none), Duration::ZERO);
     meter.reserve(1, 0);
-    assert_eq!(meter.wait(1, none), Duration::MAX);
+    assert_eq!(meter.wait(1, 0, none), Duration::MAX);
 }
 
 #[test]
@@ -73,9 +81,9 @@ fn a_new_rate_keeps_the_debt() {
     let mut meter = empty(PACE);
     meter.reserve(10, 0);
     meter.debit(20);
-    assert_eq!((meter.used(), meter.wait(10, PACE)), (30, Duration::from_secs(30)));
+    assert_eq!((meter.used(), meter.wait(10, 0, PACE)), (30, Duration::from_secs(30)));
     let slower = Pace { rate: 6, burst: 10 };
-    assert_eq!((meter.used(), meter.wait(10, slower)), (30, Duration::from_mins(5)));
+    assert_eq!((meter.used(), meter.wait(10, 0, slower)), (30, Duration::from_mins(5)));
 }
 
 #[test]
@@ -83,7 +91,7 @@ fn what_was_not_used_comes_back_at_once() {
     let mut meter = empty(PACE);
     meter.reserve(10, 1);
     assert_eq!(meter.refund(9, 1), scaled(9));
-    assert_eq!((meter.used(), meter.wait(9, PACE)), (1, Duration::ZERO));
+    assert_eq!((meter.used(), meter.wait(9, 0, PACE)), (1, Duration::ZERO));
     assert_eq!(meter.refund(9, 0), 0, "nothing is known of that one");
 }
 
@@ -111,7 +119,7 @@ fn while_there_is_a_queue_a_late_refund_comes_back_whole() {
     for _ in 0..30 {
         now += 5000;
         meter.drain(PACE, at(now));
-        assert!(meter.wait(5, PACE).is_zero());
+        assert!(meter.wait(5, 0, PACE).is_zero());
         meter.reserve(5, order);
         order += 1;
     }
@@ -136,11 +144,11 @@ fn the_providers_word_leaves_only_the_room_it_told() {
     meter.leave_room(70, None, PACE);
     assert_eq!(meter.used(), 0, "more room than the burst says nothing");
     meter.leave_room(3, None, PACE);
-    assert_eq!((meter.used(), meter.wait(3, PACE)), (7, Duration::ZERO));
+    assert_eq!((meter.used(), meter.wait(3, 0, PACE)), (7, Duration::ZERO));
     meter.leave_room(8, None, PACE);
     assert_eq!(meter.used(), 7, "down at once, never up");
     meter.leave_room(0, None, PACE);
-    assert_eq!(meter.wait(1, PACE), Duration::from_secs(1));
+    assert_eq!(meter.wait(1, 0, PACE), Duration::from_secs(1));
 }
 
 #[test]
@@ -149,8 +157,8 @@ fn what_the_provider_had_not_seen_is_taken_off_the_room_it_told() {
     let mark = meter.reserve(1, 0);
     meter.reserve(4, 1);
     meter.leave_room(6, Some(mark), PACE);
-    assert_eq!(meter.wait(2, PACE), Duration::ZERO);
-    assert_eq!(meter.wait(3, PACE), Duration::from_secs(1));
+    assert_eq!(meter.wait(2, 0, PACE), Duration::ZERO);
+    assert_eq!(meter.wait(3, 0, PACE), Duration::from_secs(1));
     meter.drain(PACE, at(3000));
     meter.leave_room(6, Some(mark), PACE);
     assert_eq!(meter.used(), 5, "three of the four have drained, at the provider too");
@@ -202,7 +210,7 @@ proptest! {
                 let back = meter.refund(unused, order);
                 prop_assert!(back >= 0 && back <= scaled(unused) && before - back == meter.level);
             }
-            if cost > pace.most() || !meter.wait(cost, pace).is_zero() {
+            if cost > pace.most() || !meter.wait(cost, 0, pace).is_zero() {
                 continue;
             }
             let order = ix as u64;
@@ -265,14 +273,14 @@ proptest! {
         prop_assume!(cost <= pace.most());
         let mut meter = empty(pace);
         meter.reserve(stands, 0);
-        let wait = meter.wait(cost, pace);
+        let wait = meter.wait(cost, 0, pace);
         if let Some(short) = wait.checked_sub(Duration::from_nanos(1)) {
             let mut early = meter.clone();
             early.drain(pace, Moment::at(short));
-            prop_assert!(!early.wait(cost, pace).is_zero());
+            prop_assert!(!early.wait(cost, 0, pace).is_zero());
         }
         meter.drain(pace, Moment::at(wait));
-        prop_assert!(meter.wait(cost, pace).is_zero());
+        prop_assert!(meter.wait(cost, 0, pace).is_zero());
     }
 
     #[test]
@@ -284,7 +292,7 @@ proptest! {
         for (order, cost) in costs.into_iter().enumerate() {
             let mark = meter.reserve(cost, order as u64);
             meter.debit(cost);
-            let _ = (meter.wait(cost, pace), meter.used(), meter.refund(cost, order as u64));
+            let _ = (meter.wait(cost, 0, pace), meter.used(), meter.refund(cost, order as u64));
             meter.leave_room(cost, Some(mark), pace);
             meter.drain(pace, Moment::at(Duration::from_secs(nanos[order % 3])));
         }

@@ -41,6 +41,9 @@ const LOOK: Duration = Duration::from_millis(1);
 /// What the calls of a line wait for. It is asked under the line's lock: it must be quick, and must
 /// not come back to the line.
 pub trait Gate: Debug + Send + Sync + 'static {
+    /// What a call asks of it, beside what the order of the line goes by.
+    type Want: Debug + Send + 'static;
+
     /// What a call that goes has of it. It is dropped when the call is over, before the next is let
     /// through.
     type Pass: Debug + Send + 'static;
@@ -48,11 +51,11 @@ pub trait Gate: Debug + Send + Sync + 'static {
     /// Seats that are free while `running` calls of this line run. Of them, classes keep some.
     fn free(&self, running: u32) -> u32;
 
-    /// Lets `next` through at `now`.
+    /// Lets `next`, which asks for `want`, through at `now`.
     ///
     /// # Errors
     /// It is shut for this call.
-    fn pass(&self, next: &Next, now: Moment) -> Result<Self::Pass, Shut>;
+    fn pass(&self, next: &Next, want: &Self::Want, now: Moment) -> Result<Self::Pass, Shut>;
 }
 
 /// When to ask again at a gate that is shut.
@@ -133,30 +136,30 @@ pub struct Line<G: Gate> {
 struct Shared<G: Gate> {
     gate: G,
     clock: Clock,
-    state: Mutex<State<G::Pass>>,
+    state: Mutex<State<G>>,
 }
 
-struct State<P> {
+struct State<G: Gate> {
     queue: Queue,
-    slots: HashMap<Ticket, Slot<P>>,
+    slots: HashMap<Ticket, Slot<G>>,
     running: u32,
     drain: Drain,
     /// The call that is next though the gate is shut, and when to ask again.
     waits: Option<(Ticket, Option<Moment>)>,
 }
 
-impl<P> Debug for State<P> {
+impl<G: Gate> Debug for State<G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "State({} waiting, {} running)", self.slots.len(), self.running)
     }
 }
 
 /// What the line has to say to one call.
-enum Slot<P> {
-    /// Nothing yet. `None`: it was not polled.
-    Waits(Option<Waker>),
+enum Slot<G: Gate> {
+    /// Nothing yet. Without a waker it was not polled.
+    Waits(Option<Waker>, G::Want),
     /// It may go.
-    Goes(Running, P),
+    Goes(Running, G::Pass),
     /// It left.
     Left(Gone),
 }
@@ -185,14 +188,15 @@ impl<G: Gate> Line<G> {
         &self.shared.gate
     }
 
-    /// Lets a call go, or has it wait. `now` is the time of its arrival here.
+    /// Lets a call go, or has it wait. `want` is what it asks of the gate, `now` the time of its
+    /// arrival here.
     ///
     /// # Errors
     /// It would come too late, or there is no room.
-    pub fn enter(&self, ask: &Ask, now: Moment) -> Result<Entry<G>, Refused> {
+    pub fn enter(&self, ask: &Ask, want: G::Want, now: Moment) -> Result<Entry<G>, Refused> {
         let shared = &*self.shared;
         let mut state = shared.state.lock();
-        if let Some(running) = state.goes_at_once(ask, &shared.gate, now) {
+        if let Some(running) = state.goes_at_once(ask, (&shared.gate, &want), now) {
             drop(state);
             return Ok(Entry::Going(running.of(self.clone())));
         }
@@ -208,7 +212,7 @@ impl<G: Gate> Line<G> {
         state.tell(entry.gone, &mut woken);
         let ticket = entry.ticket.map_err(|refusal| Refused { refusal, wait });
         if let Ok(ticket) = ticket {
-            state.slots.insert(ticket, Slot::Waits(None));
+            state.slots.insert(ticket, Slot::Waits(None, want));
         }
         state.see(&shared.gate, now, &mut woken);
         drop(state);
@@ -246,7 +250,7 @@ impl<G: Gate> Line<G> {
     }
 
     /// Changes something, and tells everybody whom that concerns.
-    fn change<T>(&self, change: impl FnOnce(&mut State<G::Pass>, Moment) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut State<G>, Moment) -> T) -> T {
         let shared = &*self.shared;
         let now = shared.clock.now();
         let mut woken = Vec::new();
@@ -268,20 +272,20 @@ impl<P: Send + 'static> Started<P> {
     }
 }
 
-impl<P> State<P> {
+impl<G: Gate> State<G> {
     /// A call that finds nobody waiting and the gate open.
-    fn goes_at_once<G: Gate<Pass = P>>(
+    fn goes_at_once(
         &mut self,
         ask: &Ask,
-        gate: &G,
+        (gate, want): (&G, &G::Want),
         now: Moment,
-    ) -> Option<Started<P>> {
+    ) -> Option<Started<G::Pass>> {
         if !self.slots.is_empty() {
             return None;
         }
         let running = self.queue.go(ask, gate.free(self.running), now)?;
         let next = Next { ticket: running.ticket, cost: running.cost(), bytes: ask.bytes };
-        let Ok(pass) = gate.pass(&next, now) else {
+        let Ok(pass) = gate.pass(&next, want, now) else {
             self.queue.done(running, 0);
             return None;
         };
@@ -290,21 +294,27 @@ impl<P> State<P> {
     }
 
     /// Lets go whoever may, and tells everybody whom that concerns.
-    fn see<G: Gate<Pass = P>>(&mut self, gate: &G, now: Moment, woken: &mut Vec<Waker>) {
+    fn see(&mut self, gate: &G, now: Moment, woken: &mut Vec<Waker>) {
         let gone = self.queue.expire(now);
         self.tell(gone, woken);
         let before = self.waits.take();
         loop {
             let free = gate.free(self.running);
             let Some(next) = self.queue.peek(free) else { return };
-            let pass = match gate.pass(&next, now) {
+            let Some(Slot::Waits(_, want)) = self.slots.get(&next.ticket) else { return };
+            let pass = match gate.pass(&next, want, now) {
                 Ok(pass) => pass,
                 Err(Shut::UntilTold) => {
                     self.waits = Some((next.ticket, None));
                     return;
                 }
                 Err(Shut::Until(at)) => {
-                    self.waits = Some((next.ticket, Some(at.max(now.plus(LOOK)))));
+                    let at = at.max(now.plus(LOOK));
+                    // A timer that is set and rings before is as good: the gate is asked anew then.
+                    let set = before.filter(|(ticket, rings)| {
+                        *ticket == next.ticket && rings.is_some_and(|it| now < it && it <= at)
+                    });
+                    self.waits = set.or(Some((next.ticket, Some(at))));
                     break;
                 }
             };
@@ -317,7 +327,7 @@ impl<P> State<P> {
         // The one who is next has to set its timer, unless it has.
         if before != self.waits
             && let Some((ticket, _)) = self.waits
-            && let Some(Slot::Waits(waker)) = self.slots.get_mut(&ticket)
+            && let Some(Slot::Waits(waker, _)) = self.slots.get_mut(&ticket)
         {
             woken.extend(waker.take());
         }
@@ -329,9 +339,9 @@ impl<P> State<P> {
         }
     }
 
-    fn put(&mut self, ticket: Ticket, told: Slot<P>, woken: &mut Vec<Waker>) {
+    fn put(&mut self, ticket: Ticket, told: Slot<G>, woken: &mut Vec<Waker>) {
         if let Some(slot) = self.slots.get_mut(&ticket)
-            && let Slot::Waits(waker) = std::mem::replace(slot, told)
+            && let Slot::Waits(waker, _) = std::mem::replace(slot, told)
         {
             woken.extend(waker);
         }

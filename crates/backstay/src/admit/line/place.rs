@@ -41,7 +41,7 @@ impl<G: Gate> Place<G> {
     fn ask(&mut self, cx: &Context<'_>) -> Option<Result<Result<Going<G>, Gone>, Moment>> {
         let ticket = self.ticket?;
         let mut state = self.line.shared.state.lock();
-        if let Some(Slot::Waits(waker)) = state.slots.get_mut(&ticket) {
+        if let Some(Slot::Waits(waker, _)) = state.slots.get_mut(&ticket) {
             match waker {
                 Some(waker) => waker.clone_from(cx.waker()),
                 None => *waker = Some(cx.waker().clone()),
@@ -53,7 +53,7 @@ impl<G: Gate> Place<G> {
         match state.slots.remove(&ticket)? {
             Slot::Goes(running, pass) => Some(Ok(Ok(Going::new(self.line.clone(), running, pass)))),
             Slot::Left(gone) => Some(Ok(Err(gone))),
-            Slot::Waits(_) => None,
+            Slot::Waits(..) => None,
         }
     }
 
@@ -92,7 +92,7 @@ impl<G: Gate> Drop for Place<G> {
         let Some(ticket) = self.ticket else { return };
         let told = self.line.change(|state, now| {
             let told = state.slots.remove(&ticket);
-            if let Some(Slot::Waits(_)) = told {
+            if let Some(Slot::Waits(..)) = told {
                 state.queue.leave(ticket, now);
             }
             told

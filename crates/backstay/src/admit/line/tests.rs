@@ -31,13 +31,14 @@ impl Drop for Pass {
 }
 
 impl Gate for Paced {
+    type Want = ();
     type Pass = Pass;
 
     fn free(&self, running: u32) -> u32 {
         self.seats.saturating_sub(running)
     }
 
-    fn pass(&self, _next: &Next, now: Moment) -> Result<Pass, Shut> {
+    fn pass(&self, _next: &Next, _want: &(), now: Moment) -> Result<Pass, Shut> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let mut opens = self.opens.lock();
         if now < *opens {
@@ -66,14 +67,14 @@ const fn ask(class: usize) -> Ask {
 }
 
 fn goes(line: &Line<Paced>, ask: &Ask) -> Going<Paced> {
-    match line.enter(ask, line.shared.clock.now()).unwrap() {
+    match line.enter(ask, (), line.shared.clock.now()).unwrap() {
         Entry::Going(going) => going,
         Entry::Waits(_) => panic!("it waits"),
     }
 }
 
 fn waits(line: &Line<Paced>, ask: &Ask) -> Place<Paced> {
-    match line.enter(ask, line.shared.clock.now()).unwrap() {
+    match line.enter(ask, (), line.shared.clock.now()).unwrap() {
         Entry::Going(_) => panic!("it goes"),
         Entry::Waits(place) => place,
     }
@@ -176,7 +177,7 @@ async fn a_full_line_sheds_the_lowest_class_which_is_told_at_once() {
     assert_eq!(bells.each_ref().map(|bell| bell.rang()), [0, 1], "the newest of the lowest");
     let gone = second.await.unwrap_err();
     assert_eq!(gone.left, Left::Shed { arrived: "interactive".into() });
-    let refused = line.enter(&ask(1), line.shared.clock.now()).unwrap_err();
+    let refused = line.enter(&ask(1), (), line.shared.clock.now()).unwrap_err();
     assert_eq!((refused.refusal.name(), refused.wait), ("queue_full", None));
 }
 
@@ -195,7 +196,7 @@ async fn a_refusal_tells_how_long_the_wait_would_have_been() {
     let soon = Ask { deadline: Moment::at(Duration::from_secs(15)), ..ask(0) };
     drop(waits(&line, &soon));
     let mut more: Vec<Place<Paced>> = (0..10).map(|_| waits(&line, &ask(0))).collect();
-    let refused = line.enter(&ask(0), line.shared.clock.now()).unwrap_err();
+    let refused = line.enter(&ask(0), (), line.shared.clock.now()).unwrap_err();
     assert_eq!(
         (refused.refusal.name(), refused.wait),
         ("queue_full", Some(Duration::from_secs(30)))
@@ -256,9 +257,9 @@ async fn a_gate_that_opens_by_itself_is_looked_at_when_told() {
 async fn new_bounds_and_seats_hold_for_those_who_wait() {
     let line = line(Rules { count: 2, ..Rules::default() }, 0, Duration::ZERO);
     let _places = [waits(&line, &ask(0)), waits(&line, &ask(1))];
-    assert!(line.enter(&ask(1), Moment::ORIGIN).is_err());
+    assert!(line.enter(&ask(1), (), Moment::ORIGIN).is_err());
     line.reload(Rules { count: 3, ..Rules::default() }).unwrap();
-    assert!(line.enter(&ask(1), Moment::ORIGIN).is_ok());
+    assert!(line.enter(&ask(1), (), Moment::ORIGIN).is_ok());
     let one = vec![Class { name: "only".into(), share: 1, kept: 0 }];
     assert!(line.reload(Rules { classes: one, ..Rules::default() }).is_err());
 }
@@ -298,7 +299,7 @@ async fn play(seats: u32, pause: u64, count: usize, steps: &[Step]) {
         match *step {
             Step::Enter { class, life } => {
                 let deadline = now.plus(Duration::from_millis(life));
-                match line.enter(&Ask { deadline, ..ask(class) }, now) {
+                match line.enter(&Ask { deadline, ..ask(class) }, (), now) {
                     Ok(Entry::Going(goes)) => going.push(goes),
                     Ok(Entry::Waits(place)) => places.push((place, Arc::default())),
                     Err(_) => {}
@@ -355,7 +356,7 @@ proptest! {
 /// Enters a line with one seat, and goes, gives up after a look, or gives up at once.
 #[cfg(shuttle)]
 fn in_turn(line: &Line<Paced>, class: usize, way: usize) {
-    match line.enter(&ask(class), line.shared.clock.now()).unwrap() {
+    match line.enter(&ask(class), (), line.shared.clock.now()).unwrap() {
         Entry::Going(going) => {
             shuttle::thread::yield_now();
             drop(going);

@@ -1,14 +1,21 @@
-//! The line at one target: calls that wait for its rates or places come to the front one by one, in
-//! the order of `backstay_decide::queue`. The one at the front waits for the target itself, so that
-//! however many stand behind it sleep, and a large request is not overtaken for ever by small ones.
+//! The line at one target: calls that wait for its rates or places come to the front in the order of
+//! `backstay_decide::queue`, once the target has room for them, and as many at once as it has room
+//! for. So a call that is woken late holds up nobody, and one that is more urgent goes before all that
+//! still wait. Who is at the front asks the target itself: what it was let through for is only
+//! promised to it, so that two are not let through for the same room.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use backstay_decide::Moment;
-use backstay_decide::queue::{Gone, Next};
+use backstay_decide::breaker::Elsewhere;
+use backstay_decide::queue::{Ask, Gone, Next};
 use tokio::sync::Notify;
 
+use super::health::TargetHealth;
+use super::next::{Limit, is_front, wish};
+use super::promised::{Promise, Promised, Wanted};
 use crate::admit;
 use crate::admit::line::{Entry, Gate, Going, Line, Place, Refused, Shut};
 use crate::call::Call;
@@ -16,31 +23,48 @@ use crate::clock::Clock;
 use crate::policy::Queueing;
 use crate::sync::Mutex;
 
-/// Lets one call at a time to the front.
+/// The most calls at the front of one line. They are there for the time of a wake-up, or until a
+/// target that rests may be called again.
+const MOST_AT_FRONT: u32 = 64;
+
+/// Lets those to the front that their target has room for.
 #[derive(Debug)]
-pub(crate) struct Front;
+pub(crate) struct Front {
+    /// The line is the target's own.
+    target: Weak<TargetHealth>,
+    promised: Arc<Mutex<Promised>>,
+}
 
 impl Gate for Front {
-    type Pass = ();
+    type Want = Wanted;
+    type Pass = Promise;
 
     fn free(&self, running: u32) -> u32 {
-        1_u32.saturating_sub(running)
+        MOST_AT_FRONT.saturating_sub(running)
     }
 
-    fn pass(&self, _next: &Next, _now: Moment) -> Result<(), Shut> {
-        Ok(())
+    fn pass(&self, _next: &Next, want: &Wanted, now: Moment) -> Result<Promise, Shut> {
+        let mut promised = self.promised.lock();
+        if let Some(target) = self.target.upgrade() {
+            target.has_room(want, &promised, now).map_err(Shut::Until)?;
+        }
+        promised.add(want);
+        drop(promised);
+        Ok(Promise::new(Arc::clone(&self.promised), *want))
     }
 }
 
 /// The line at one target.
 #[derive(Debug, Default)]
 pub(super) struct TargetLine {
-    /// Calls in it, the one at the front included: a look at it costs less than a lock.
+    /// Calls in it, those at the front included: a look at it costs less than a lock.
     count: Arc<AtomicU32>,
     /// Begun when the first call has to wait.
     line: Mutex<Option<Line<Front>>>,
-    /// Tells the call at the front that the target has a place.
+    /// Tells a call at the front that the target has a place.
     freed: Arc<Notify>,
+    /// What those at the front were let through for.
+    promised: Arc<Mutex<Promised>>,
 }
 
 impl TargetLine {
@@ -51,16 +75,18 @@ impl TargetLine {
 
     /// A call gave its place at the target back.
     pub(super) fn freed(&self) {
-        if self.count() > 0 {
-            self.freed.notify_one();
+        if self.count() == 0 {
+            return;
+        }
+        self.freed.notify_one();
+        let line = self.line.lock().clone();
+        if let Some(line) = line {
+            line.look();
         }
     }
 
-    /// Puts a call into the line.
-    ///
-    /// # Errors
-    /// It would come too late, or there is no room.
-    fn enter(&self, call: &Call, queue: &Queueing, clock: Clock) -> Result<InLine, Refused> {
+    /// The line with the rules of `queue` in force; `front` where it begins.
+    fn with(&self, queue: &Queueing, front: Front, clock: Clock) -> Line<Front> {
         // Whoever has a seat may wait: the room is the seats', which are bounded.
         let mut rules = queue.rules.clone();
         rules.count = rules.count.max(usize::try_from(queue.seats).unwrap_or(usize::MAX));
@@ -71,14 +97,29 @@ impl TargetLine {
             // Other classes: those that wait go on in the old order.
             *line = None;
         }
-        let line = line.get_or_insert_with(|| Line::new(rules, Front, clock)).clone();
-        let entry = line.enter(&admit::ask(&call.contract), clock.now())?;
-        let counted = Counted::new(Arc::clone(&self.count));
-        Ok(match entry {
-            Entry::Going(going) => InLine::Front(going, counted),
-            Entry::Waits(place) => InLine::Waits(place, counted),
-        })
+        line.get_or_insert_with(|| Line::new(rules, front, clock)).clone()
     }
+}
+
+/// Puts a call that asks for `wanted` into the line of `target`.
+///
+/// # Errors
+/// It would come too late, or there is no room.
+fn enter(
+    target: &Arc<TargetHealth>,
+    queue: &Queueing,
+    (ask, wanted): (&Ask, Wanted),
+    clock: Clock,
+) -> Result<InLine, Refused> {
+    let own = &target.line;
+    let promised = Arc::clone(&own.promised);
+    let line = own.with(queue, Front { target: Arc::downgrade(target), promised }, clock);
+    // Before it looks whether there is room: who makes some then tells the line.
+    let counted = Counted::new(Arc::clone(&own.count));
+    Ok(match line.enter(ask, wanted, clock.now())? {
+        Entry::Going(going) => InLine::Front(going, counted),
+        Entry::Waits(place) => InLine::Waits(place, counted),
+    })
 }
 
 /// One of the calls of a line; not any more when dropped.
@@ -103,19 +144,19 @@ impl Drop for Counted {
 pub(crate) enum InLine {
     /// Behind others.
     Waits(Place<Front>, Counted),
-    /// At the front: the next to go.
+    /// At the front: it goes as soon as the target lets it.
     Front(#[expect(dead_code, reason = "held, and dropped")] Going<Front>, Counted),
 }
 
 /// How long a call waits in a line before it looks at its other targets.
-const LOOK_AROUND: std::time::Duration = std::time::Duration::from_secs(1);
+const LOOK_AROUND: Duration = Duration::from_secs(1);
 
 /// Has `call` stand in the line of its target at `index`, until it is at the front, must leave, or
 /// should look at its other targets. One that is at the front waits until `until`, or until the target
-/// has a place.
-pub(crate) async fn stand(call: &mut Call, index: usize, until: Moment) {
+/// has a place. `limit`: what it waits for.
+pub(crate) async fn stand(call: &mut Call, index: usize, until: Moment, limit: Limit) {
     let clock = *call.engine.clock();
-    let front = call.stops.get(index).filter(|stop| matches!(stop.line, Some(InLine::Front(..))));
+    let front = is_front(call, index).then(|| call.stops.get(index)).flatten();
     if let Some(stop) = front {
         let freed = Arc::clone(&stop.health.line.freed);
         // Of a dropped `notified` nothing is lost but a look, which the other branch leads to.
@@ -125,6 +166,7 @@ pub(crate) async fn stand(call: &mut Call, index: usize, until: Moment) {
         }
         return;
     }
+    let is_behind = is_behind(call, index);
     if !enters(call, index) {
         return;
     }
@@ -146,16 +188,31 @@ pub(crate) async fn stand(call: &mut Call, index: usize, until: Moment) {
         Some(Ok(going)) => comes_forward(call, index, going),
         Some(Err(gone)) => leaves(call, index, &gone),
     }
-    call.waits_behind(index, clock.now().since(began));
+    let waited = clock.now().since(began);
+    if is_behind {
+        call.waits_behind(index, waited);
+    } else {
+        call.waits_for_limit(index, &limit, waited);
+    }
+}
+
+/// Whether others were in the line of the target at `index` before the call.
+fn is_behind(call: &Call, index: usize) -> bool {
+    call.stops.get(index).is_some_and(|stop| match &stop.line {
+        Some(InLine::Waits(place, _)) => place.stood().count > 0,
+        Some(InLine::Front(..)) => false,
+        None => stop.health.line.count() > 0,
+    })
 }
 
 /// Whether the call has to wait for its turn, after it took its place.
 fn enters(call: &mut Call, index: usize) -> bool {
     let Some(stop) = call.stops.get(index) else { return false };
     if stop.line.is_none() {
-        let plan = call.engine.plan();
-        let entered = stop.health.line.enter(call, &plan.policy().queue, *call.engine.clock());
-        match entered {
+        let (clock, plan) = (*call.engine.clock(), call.engine.plan());
+        let wanted = stop.health.wanted(&wish(call, stop, clock.now(), Elsewhere::Live));
+        let asked = (&admit::ask(&call.contract), wanted);
+        match enter(&stop.health, &plan.policy().queue, asked, clock) {
             Ok(line) => {
                 if let Some(stop) = call.stops.get_mut(index) {
                     stop.line = Some(line);
@@ -186,3 +243,6 @@ fn leaves(call: &mut Call, index: usize, gone: &Gone) {
     }
     call.turned_away(index, (gone.left.name(), gone.to_string()));
 }
+
+#[cfg(test)]
+mod tests;
