@@ -2,9 +2,17 @@
 //! of whatever is made of them.
 
 use backstay_wire::chat::{Delta, Fold, FoldEnd, Reply};
-use backstay_wire::dialect::{Dialect, ReadFault, StreamReader, UsageEvent};
+use backstay_wire::dialect::{Dialect, ErrorOut, ReadFault, StreamReader, UsageEvent};
 use backstay_wire::frame::sse::{Decoder, Frame, Limits};
 use bytes::Bytes;
+
+const CUT: ErrorOut<'_> = ErrorOut {
+    status: 502,
+    code: "provider_stream_cut",
+    message: "it was cut",
+    param: None,
+    call_id: "",
+};
 
 const BOTH: [Dialect; 2] = [Dialect::OpenaiChat, Dialect::Anthropic];
 
@@ -86,11 +94,17 @@ pub fn stream(dialect: Dialect, input: &[u8]) {
     for caller in BOTH {
         let mut writer = caller.stream_writer("m", UsageEvent::Send);
         let mut out = Vec::new();
-        said.iter().for_each(|delta| writer.write(delta, &mut out));
+        // The end is told of what is whole; anything else ends with an error.
+        let told = said.iter().filter(|delta| was_whole || !matches!(delta, Delta::End));
+        told.for_each(|delta| writer.write(delta, &mut out));
+        if !was_whole {
+            out.extend_from_slice(&caller.write_stream_error(&CUT));
+        }
         let (written, broken) = frames(&[&out], Limits::default());
         let (again, fault) = deltas(&mut caller.stream_reader(), written);
-        assert_eq!((broken, fault), (None, None), "{}", String::from_utf8_lossy(&out));
-        assert!(was_whole || !is_whole(&folded(&again)), "a broken stream was told as a whole one");
+        let text = String::from_utf8_lossy(&out);
+        assert_eq!((broken, fault), (None, None), "{text}");
+        assert!(was_whole || !is_whole(&folded(&again)), "a broken stream is whole: {text}");
     }
     retold(&fold.into_reply());
 }
