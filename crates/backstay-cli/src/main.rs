@@ -3,6 +3,7 @@
 mod command;
 mod print;
 mod settings;
+mod simulations;
 mod source;
 
 use std::process::ExitCode;

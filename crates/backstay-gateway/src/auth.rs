@@ -34,6 +34,7 @@ impl Callers {
                 class: key.class.clone(),
                 classes: key.classes.clone(),
                 allowance: key.allowance,
+                dev: key.dev,
                 reach: key.reach.clone(),
             };
             (digest(key.token.expose()), Arc::new(caller))
@@ -129,6 +130,7 @@ mod tests {
             class: None,
             classes: Vec::new(),
             allowance: Allowance::default(),
+            dev: false,
             reach: Reach::default(),
         };
         Callers::new(&[key("app", "s3cret", "t"), key("job", "other", "")])

@@ -22,6 +22,7 @@ mod patience;
 pub mod respond;
 mod room;
 pub mod server;
+pub mod simulate;
 mod stalled;
 mod turn;
 mod workers;

@@ -36,6 +36,7 @@ use crate::config::{Runtime, Server};
 use crate::patience::{Patience, REST};
 use crate::respond;
 use crate::room::{ROOM, Room, WAIT};
+use crate::simulate::Simulator;
 use crate::stalled::{STALLED, Unstalled};
 use crate::turn::{Ticket, Ticketed, Turn};
 use crate::workers::Workers;
@@ -58,6 +59,8 @@ pub struct Gateway {
 #[derive(Debug)]
 struct House {
     callers: Callers,
+    /// `None`: faults cannot be asked for.
+    simulator: Option<Arc<dyn Simulator>>,
     server: Server,
     room: Room,
     carriers: Arc<Carriers>,
@@ -91,12 +94,28 @@ impl Gateway {
         let room = Room::new(ROOM.max(server.max_body_bytes.saturating_add(1 << 10)), WAIT);
         let house = House {
             callers,
+            simulator: None,
             server,
             room,
             carriers: Carriers::new(),
             draining: AtomicBool::new(false),
         };
         Self { engine, house: Arc::new(house) }
+    }
+
+    /// The same gateway, whose developers can ask for faults that `simulator` plays. It has to be set
+    /// before the gateway starts.
+    #[must_use]
+    pub fn with_simulator(mut self, simulator: Arc<dyn Simulator>) -> Self {
+        if let Some(house) = Arc::get_mut(&mut self.house) {
+            house.simulator = Some(simulator);
+        }
+        self
+    }
+
+    /// Who plays the faults that callers ask for.
+    pub(crate) fn simulator(&self) -> Option<&dyn Simulator> {
+        self.house.simulator.as_deref()
     }
 
     /// The same gateway with connections to providers of its own.

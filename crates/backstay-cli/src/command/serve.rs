@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use backstay_gateway::Gateway;
@@ -10,6 +11,7 @@ use backstay_gateway::auth::Callers;
 use backstay_gateway::server::Drained;
 use clap::Args;
 
+use crate::simulations::Simulations;
 use crate::{print, settings};
 
 const AFTER: &str = "With no file, and no backstay.toml here, the providers come from the \
@@ -85,6 +87,7 @@ async fn until_stopped(settings: backstay_gateway::config::Settings) -> anyhow::
     let callers = Callers::new(&settings.keys).with_admin(settings.admin_key.as_ref());
     let listen = settings.server.listen;
     let running = Gateway::new(engine, callers, settings.server)
+        .with_simulator(Arc::new(Simulations::default()))
         .start()
         .await
         .map_err(|error| anyhow::anyhow!("{listen} cannot be listened on: {error}"))?;

@@ -16,7 +16,7 @@ use super::{admit, through, watch};
 use crate::body::Sent;
 use crate::hold::{Held, Seeking};
 use crate::server::Gateway;
-use crate::{door, respond};
+use crate::{door, respond, simulate};
 
 /// Serves a generating call in `dialect`, whose path is rightly written `path`.
 pub(super) async fn serve(
@@ -74,10 +74,15 @@ async fn take(
 async fn answer(gateway: &Gateway, ask: Ask) -> Response<Sent> {
     let dialect = ask.dialect;
     let engine = gateway.engine().clone();
-    let contract = match call::settle(&engine, ask) {
+    let mut contract = match call::settle(&engine, ask) {
         Ok(contract) => contract,
         Err(error) => return respond::failure(dialect, &error),
     };
+    if simulate::is_asked(&contract)
+        && let Err(error) = simulate::arrange(gateway, &mut contract).await
+    {
+        return respond::failure(dialect, &error);
+    }
     if contract.wants == Wants::Whole {
         let answered = match gateway.carrier(&contract) {
             None => call::serve(&engine, contract).await,

@@ -129,6 +129,8 @@ pub(super) struct KeyTable {
     /// `provider/model`, bypass, and paths that are handed through. No limit holds for what is handed
     /// through. Default: yes without `routes`, `spend_per_day` and `tokens_per_day`, else no.
     pub(super) direct: Option<bool>,
+    /// Whether its calls may ask for [faults](headers.md#simulated-faults) with `x-backstay-simulate`.
+    pub(super) dev: bool,
 }
 
 /// A model API somebody operates.

@@ -128,6 +128,8 @@ pub struct CallerKey {
     pub classes: Vec<String>,
     /// What it may spend in a day.
     pub allowance: Allowance,
+    /// Whether it may ask for faults in its own calls.
+    pub dev: bool,
     /// What it opens.
     pub reach: Reach,
 }

@@ -36,6 +36,7 @@ mod retries;
 mod shadow;
 #[path = "../../../../tests/shared.rs"]
 mod shared;
+mod simulate;
 mod spend;
 mod streams;
 mod structure;

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use backstay::clock::Clock;
@@ -14,6 +15,7 @@ use backstay::validate::rules::Rule;
 use backstay::validate::schema::Schema;
 use backstay_gateway::auth::Callers;
 use backstay_gateway::config::{self, Checks, Outside, Settings};
+use backstay_gateway::simulate::Simulator;
 use backstay_gateway::{Gateway, Running};
 use backstay_mock::{Answer, End, Entry, Mock, UNRESOLVABLE, refused_address};
 use backstay_wire::Dialect;
@@ -50,6 +52,7 @@ pub(crate) struct Setup {
     tables: String,
     scripts: Vec<(String, Vec<String>)>,
     log: Option<PathBuf>,
+    simulator: Option<Arc<dyn Simulator>>,
 }
 
 impl Setup {
@@ -59,6 +62,7 @@ impl Setup {
             tables: String::new(),
             scripts: Vec::new(),
             log: None,
+            simulator: None,
         }
     }
 
@@ -71,6 +75,12 @@ impl Setup {
     /// Adds tables as they are.
     pub(crate) fn tables(mut self, text: &str) -> Self {
         let _ = writeln!(self.tables, "{text}");
+        self
+    }
+
+    /// Lets callers ask for faults.
+    pub(crate) fn simulator(mut self, simulator: Arc<dyn Simulator>) -> Self {
+        self.simulator = Some(simulator);
         self
     }
 
@@ -134,7 +144,10 @@ impl Setup {
         let engine = Engine::new(settings.policy.clone(), log).expect("the policy compiles");
         engine.resume_spend(&settings.allowances()).expect("the log is read");
         let callers = Callers::new(&settings.keys).with_admin(settings.admin_key.as_ref());
-        let gateway = Gateway::new(engine, callers, settings.server.clone());
+        let mut gateway = Gateway::new(engine, callers, settings.server.clone());
+        if let Some(simulator) = self.simulator {
+            gateway = gateway.with_simulator(simulator);
+        }
         let running = gateway.start().await.expect("a gateway");
         World { mock, running, settings }
     }

@@ -238,12 +238,12 @@ impl Call {
                 let rest = delay.unwrap_or(QUOTA_REST);
                 rest_key(until(rest), KeyRest::Quota);
                 let subject = format!("{} key {}", armed.target.id, armed.held.key());
-                self.engine.alert(Kind::QuotaExhausted, &subject, || {
+                self.alert(Kind::QuotaExhausted, &subject, || {
                     format!("its quota or credit is spent; it rests for {}", Secs(rest))
                 });
             }
             (Fault::NotFound, _) if armed.target.pinning == Pinning::Pinned => {
-                self.engine.alert(Kind::ModelGone, &armed.target.id, || {
+                self.alert(Kind::ModelGone, &armed.target.id, || {
                     "the provider says that there is no such model, and its name is pinned".into()
                 });
             }

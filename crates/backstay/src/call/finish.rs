@@ -239,8 +239,7 @@ impl Call {
         let ended = self.ended_at.unwrap_or_else(|| self.engine.now());
         let took = ended.since(self.contract.ask.arrived);
         self.charge_seat();
-        let contract = &self.contract;
-        self.engine.metrics().ended(&contract.route.name, outcome, code, took);
+        self.engine.metrics().ended(self.counted_as(), outcome, code, took);
         let told = (!code.is_empty()).then_some(code.into());
         let note = match note {
             "" if unheard => "the caller left; the reply was read to its end".to_owned(),
@@ -250,6 +249,7 @@ impl Call {
         self.tell(Step::Ended { outcome: outcome.word().into(), code: told, note });
         let contract = &self.contract;
         let caller = contract.ask.caller.as_deref();
+        let simulated = contract.simulated.as_ref();
         let row = Row {
             call_id: receipt.call_id.clone(),
             at_ms: self.arrived_at(),
@@ -271,6 +271,7 @@ impl Call {
             validation: self.seen.validation.into(),
             edits: receipt.edits_told(),
             would: self.would.into(),
+            simulated: simulated.map(|fault| fault.behaviour.clone()).unwrap_or_default(),
             latency_ms: milliseconds(took),
             first_token_ms: self.first_out.map(milliseconds).unwrap_or_default(),
             input_tokens: self.usage.input.unwrap_or_default(),

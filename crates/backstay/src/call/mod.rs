@@ -240,6 +240,8 @@ impl Call {
     fn begin(engine: Engine, contract: Contract) -> Self {
         engine.metrics().began();
         let stops = route::list(&engine, &contract);
+        let simulated = contract.simulated.as_ref();
+        let notes = simulated.map(|fault| format!("simulated {}", fault.behaviour));
         let mut call = Self {
             stops,
             engine,
@@ -263,7 +265,7 @@ impl Call {
             end: None,
             last: None,
             seen: LastSeen::default(),
-            notes: Vec::new(),
+            notes: notes.into_iter().collect(),
             edits: Vec::new(),
             best: None,
             losses: Vec::new(),

@@ -86,7 +86,8 @@ impl Call {
     /// left, the call goes to another target of which this is not so, if there is one.
     pub(crate) fn reserve(&mut self, index: usize) -> Purse {
         debug_assert!(self.bill.due.is_none(), "the attempt before was booked");
-        let payer = self.payer();
+        // What is simulated costs nobody anything.
+        let payer = self.payer().filter(|_| !self.is_simulated(index));
         let prices = self.stops.get(index).and_then(|stop| stop.target.prices);
         let asks = prices.is_some() || payer.is_some();
         let most = if asks { self.most(index) } else { Cost::default() };

@@ -17,7 +17,7 @@ use super::facts::REFUSED;
 use super::pay::Bill;
 use crate::attempt::adapter::Form;
 use crate::attempt::{Got, Seen};
-use crate::contract::{CapOwner, Contract};
+use crate::contract::{CapOwner, Contract, SIMULATED};
 use crate::record::trail::milliseconds;
 use crate::record::{Step, Word};
 use crate::route::{Armed, Limit};
@@ -27,6 +27,26 @@ use crate::validate::{INSIDE, Layer, Unfit};
 const MAX_CHANGES: usize = 20;
 
 impl Call {
+    /// Whether the stop at `index` is a fault that the caller asked for.
+    pub(super) fn is_simulated(&self, index: usize) -> bool {
+        index == 0 && self.contract.simulated.is_some()
+    }
+
+    /// The route's name in the metrics: what is simulated is counted apart.
+    pub(super) fn counted_as(&self) -> &str {
+        match self.contract.simulated {
+            Some(_) => SIMULATED,
+            None => &self.contract.route.name,
+        }
+    }
+
+    /// Tells operators of something, unless it may come of a fault that the caller asked for.
+    pub(super) fn alert(&self, kind: Kind, subject: &str, message: impl FnOnce() -> String) {
+        if self.contract.simulated.is_none() {
+            self.engine.alert(kind, subject, message);
+        }
+    }
+
     /// Adds a step to the trail.
     pub(super) fn tell(&mut self, step: Step) {
         let at = self.engine.now().since(self.contract.ask.arrived);
@@ -261,7 +281,7 @@ impl Call {
         tracing::error!(target_id = target, note, "a reply ended in a way not known here");
         self.engine.metrics().unknown(target, 1);
         let call = &self.contract.call_id;
-        self.engine.alert(Kind::UnknownFinish, target, || {
+        self.alert(Kind::UnknownFinish, target, || {
             format!("{note}; it was handed on to nobody; see `backstay explain {call}`")
         });
     }
@@ -274,7 +294,7 @@ impl Call {
         if let Some(unfit) = unfit.filter(|unfit| unfit.fault == Fault::UnknownFinish) {
             self.unknown_finish(target, &unfit.errors.join("; "));
         }
-        self.engine.metrics().judged(&self.contract.route.name, target, status);
+        self.engine.metrics().judged(self.counted_as(), target, status);
         self.watch_shift(target, unfit);
         let errors = unfit.map(logged).unwrap_or_default();
         self.tell(Step::Judged { verdict: status.into(), errors });
@@ -293,7 +313,7 @@ impl Call {
         }
         let subject = format!("{} at {target}", self.contract.route.name);
         if let Some(words) = self.engine.alerts().judged(&subject, judged) {
-            self.engine.alert(Kind::SchemaShift, &subject, || words);
+            self.alert(Kind::SchemaShift, &subject, || words);
         }
     }
 
@@ -346,7 +366,7 @@ impl Call {
             };
             if let Some(kind) = kind {
                 let subject = format!("{target} {}", turn.plane);
-                self.engine.alert(kind, &subject, || turn.change.to_string());
+                self.alert(kind, &subject, || turn.change.to_string());
             }
             steps.push(Step::Turned { target: target.to_owned(), change: turn.to_string() });
         }

@@ -69,6 +69,8 @@ pub struct Caller {
     pub classes: Vec<String>,
     /// What it may spend in a day.
     pub allowance: Allowance,
+    /// Whether it may ask for faults in its own calls.
+    pub dev: bool,
     /// The routes it may use.
     pub reach: Reach,
 }

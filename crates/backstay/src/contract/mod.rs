@@ -12,6 +12,7 @@ pub mod lint;
 mod presence;
 mod priority;
 pub mod shape;
+mod simulated;
 mod tools;
 
 use std::borrow::Cow;
@@ -42,6 +43,7 @@ pub use fingerprint::Fingerprint;
 pub use presence::{MAX_UNHEARD, Presence};
 use shape::Print;
 pub(crate) use shape::field as format_field;
+pub use simulated::{SIMULATED, Simulated};
 
 /// Deepest nesting of a request: more than any real tool schema, far below a stack's end.
 const MAX_DEPTH: usize = 120;
@@ -86,6 +88,8 @@ pub struct Contract {
     pub prior_attempts: u32,
     /// The pause between two comments of a stream while nothing can be shown.
     pub keep_alive: Duration,
+    /// A fault that the caller asked for. `None`: everything is real.
+    pub simulated: Option<Simulated>,
     /// Whether the caller is still there. `None`: the route does not ask.
     pub presence: Option<Arc<Presence>>,
     neutral: OnceLock<Result<Chat, Malformed>>,
@@ -280,6 +284,7 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
             OnDisconnect::Cancel => None,
             OnDisconnect::Finish { .. } => Some(Arc::default()),
         },
+        simulated: None,
         neutral: OnceLock::new(),
         offered: OnceLock::new(),
         print: OnceLock::new(),

@@ -59,6 +59,9 @@ pub struct Row {
     /// route acts.
     #[serde(default)]
     pub would: Word,
+    /// The fault that the caller asked for; empty: everything was real.
+    #[serde(default)]
+    pub simulated: String,
     /// From arrival to the last byte.
     pub latency_ms: f64,
     /// From arrival to the first content handed on, in a stream; 0: not streamed.

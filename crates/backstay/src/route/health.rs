@@ -157,6 +157,11 @@ impl Health {
 }
 
 impl TargetHealth {
+    /// The health of a target that is there for one call: nobody else sees it, and nothing is kept.
+    pub(crate) fn of_one_call(target: &Arc<Target>, clock: &Clock) -> Arc<Self> {
+        Arc::new(Self::new(target, "", None, Arc::default(), clock))
+    }
+
     fn new(
         target: &Arc<Target>,
         model: &str,

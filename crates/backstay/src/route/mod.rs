@@ -111,34 +111,50 @@ impl Armed {
     }
 }
 
-/// The call's list: every target of its route, tier by tier, with what speaks against it.
+/// The call's list: every target of its route, tier by tier, with what speaks against it. A fault that
+/// the caller asked for stands alone in the first tier.
 pub(crate) fn list(engine: &Engine, contract: &Contract) -> Vec<Stop> {
-    let tiers = contract.route.tiers.iter().enumerate();
-    tiers
+    let simulated = contract.simulated.as_ref().map(|simulated| {
+        let health = TargetHealth::of_one_call(&simulated.target, engine.clock());
+        stop(engine, contract, (0, &simulated.target), health)
+    });
+    let replaced = usize::from(simulated.is_some());
+    let tiers = contract.route.tiers.iter().enumerate().skip(replaced);
+    let real = tiers
         .flat_map(|(tier, targets)| targets.iter().map(move |target| (tier, target)))
         .map(|(tier, target)| {
             let health = engine.health().of(target, &contract.model, engine.clock());
-            let sized = target.context_tokens.is_some();
-            let added = sized.then(|| adapter::added(engine.lowerings(), contract, target));
-            let added = added.unwrap_or_default();
-            let (unable, fits) = able(contract, target, &health, added);
-            Stop {
-                health,
-                unable,
-                fits,
-                added,
-                target: Arc::clone(target),
-                tier,
-                tries: 0,
-                reasks: 0,
-                left: false,
-                line: None,
-                turned_away: None,
-                stay: None,
-                passed_over: false,
-            }
-        })
-        .collect()
+            stop(engine, contract, (tier, target), health)
+        });
+    simulated.into_iter().chain(real).collect()
+}
+
+/// A target of a tier as a stop of the call.
+fn stop(
+    engine: &Engine,
+    contract: &Contract,
+    (tier, target): (usize, &Arc<Target>),
+    health: Arc<TargetHealth>,
+) -> Stop {
+    let sized = target.context_tokens.is_some();
+    let added = sized.then(|| adapter::added(engine.lowerings(), contract, target));
+    let added = added.unwrap_or_default();
+    let (unable, fits) = able(contract, target, &health, added);
+    Stop {
+        health,
+        unable,
+        fits,
+        added,
+        target: Arc::clone(target),
+        tier,
+        tries: 0,
+        reasks: 0,
+        left: false,
+        line: None,
+        turned_away: None,
+        stay: None,
+        passed_over: false,
+    }
 }
 
 /// Why `target` cannot serve this contract (its window, its byte limit), and the sum that shows

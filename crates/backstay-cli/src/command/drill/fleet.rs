@@ -82,11 +82,18 @@ impl Fleet {
         }
     }
 
-    /// Everybody is healthy, whatever is asked.
+    /// Everybody is healthy, whatever is asked, and forgets what was.
     pub(super) fn rest(&self) {
         for (_, mock) in &self.members {
+            mock.reset();
             mock.script("*", &["healthy"]);
         }
+    }
+
+    /// Whether the first of `tiers` was asked for anything since the last rest.
+    pub(super) fn was_asked(&self, tiers: &[String]) -> bool {
+        let first = tiers.first().and_then(|first| self.mock(first));
+        first.is_some_and(|mock| mock.log().iter().any(|entry| !entry.model.is_empty()))
     }
 
     /// From now on members play this.

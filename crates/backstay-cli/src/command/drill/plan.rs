@@ -170,10 +170,13 @@ impl Reader {
             bail!("every: the last change of the weather comes before it");
         }
         let ask = self.ask(&slug, table.ask).context("ask")?;
+        let play = self.play(&table.play).context("play")?;
+        let mut rules = self.rules(&table.expect).context("expect")?;
+        rules.faulty = tiers.first().filter(|first| play.contains_key(*first)).cloned();
         Ok(Case {
             slug,
             tiers,
-            play: self.play(&table.play).context("play")?,
+            play,
             weather,
             every,
             route: table.route,
@@ -184,7 +187,7 @@ impl Reader {
                 table.expect.right.clone()
             },
             codes: table.expect.codes.clone(),
-            rules: self.rules(&table.expect).context("expect")?,
+            rules,
             name: table.name,
         })
     }
@@ -252,6 +255,7 @@ impl Reader {
             table.spacing.iter().map(|(name, wait)| Ok((name.clone(), length(wait)?))).collect();
         Ok(Rules {
             attempts: table.attempts.clone(),
+            faulty: None,
             spacing: spacing.context("spacing")?,
             within: table.within.as_deref().map(length).transpose().context("within")?,
             answered_by: table.answered_by.clone(),

@@ -13,6 +13,8 @@ use super::told::Usage;
 pub(super) struct Rules {
     /// `member -> [least, most]` requests, over the whole case.
     pub attempts: BTreeMap<String, [usize; 2]>,
+    /// Who plays the fault, and must be asked at all for the case to say anything.
+    pub faulty: Option<String>,
     /// `member ->` the wait between an answer and the next request.
     pub spacing: BTreeMap<String, Duration>,
     /// Longest time a request may take.
@@ -95,6 +97,10 @@ const ROUNDING: f64 = 1.0;
 /// Everything that does not hold, a sentence each. Empty: all does.
 pub(super) fn broken(rules: &Rules, calls: &[Call], seen: &Seen) -> Vec<String> {
     let mut told = Vec::new();
+    if let Some(member) = rules.faulty.as_ref().filter(|member| hits(seen, member).is_empty()) {
+        // What else the case expects was not put to the test.
+        return vec![format!("{member}, who plays the fault, was not asked")];
+    }
     for (member, [least, most]) in &rules.attempts {
         let count = hits(seen, member).len();
         if count < *least || count > *most {
@@ -191,6 +197,7 @@ mod tests {
     fn all_hold() -> Rules {
         Rules {
             attempts: [("a".to_owned(), [2, 2]), ("b".to_owned(), [0, 0])].into(),
+            faulty: Some("a".into()),
             spacing: [("a".to_owned(), Duration::from_secs(1))].into(),
             within: Some(Duration::from_millis(100)),
             answered_by: Some("a".into()),
@@ -233,6 +240,12 @@ mod tests {
             let told = broken(&rules, &[call], &seen);
             assert!(told.len() == 1 && told[0].contains(words), "{words}: {told:?}");
         }
+    }
+
+    #[test]
+    fn a_fault_that_nobody_met_is_told_before_all_else() {
+        let told = broken(&all_hold(), &[call()], &Vec::new());
+        assert_eq!(told, ["a, who plays the fault, was not asked"]);
     }
 
     #[test]

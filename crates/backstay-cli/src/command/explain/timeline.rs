@@ -33,6 +33,9 @@ pub(crate) fn timeline(row: &Row) -> String {
             if row.caller.is_empty() { String::new() } else { format!(", key {}", row.caller) };
         let _ = writeln!(out, "  cost: {least}{}{key}", row.cost);
     }
+    if !row.simulated.is_empty() {
+        let _ = writeln!(out, "  simulated: {}", row.simulated);
+    }
     if !row.would.is_empty() {
         let _ = writeln!(out, "  watched only: it went through untouched; else: {}", row.would);
     }

@@ -43,6 +43,8 @@ pub(super) struct Sums {
     pub output_tokens: u64,
     /// Calls of which some attempt did not say.
     pub at_least: u64,
+    /// Calls with a fault that their callers asked for: in no other sum.
+    pub simulated: u64,
     /// Calls of routes that only watch, by what Backstay would have done.
     pub would: Counts,
     #[serde(skip)]
@@ -82,6 +84,10 @@ impl Sums {
 
     /// Adds a call.
     pub(super) fn add(&mut self, row: &Row) {
+        if !row.simulated.is_empty() {
+            self.simulated += 1;
+            return;
+        }
         self.calls += 1;
         count(&mut self.outcomes, &row.outcome);
         count(&mut self.codes, &row.code);

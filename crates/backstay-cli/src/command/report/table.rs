@@ -30,6 +30,9 @@ pub(super) fn of(sums: &Sums) -> String {
     if sums.waited_ms > 0.0 {
         let _ = writeln!(out, "waited in all: {:.1} s", sums.waited_ms / 1_000.0);
     }
+    if sums.simulated > 0 {
+        let _ = writeln!(out, "left out, simulated: {}", grouped(sums.simulated));
+    }
     watched(&mut out, sums);
     out.trim_end().to_owned()
 }

@@ -117,6 +117,7 @@ impl Loading<'_> {
                 class,
                 classes,
                 allowance,
+                dev: table.dev,
                 reach,
             });
         }

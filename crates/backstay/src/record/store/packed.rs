@@ -8,7 +8,7 @@ use super::brief;
 use crate::record::Row;
 
 /// What a row is in its table, in the order of the columns.
-pub(super) const COLUMNS: [&str; 29] = [
+pub(super) const COLUMNS: [&str; 30] = [
     "call_id",
     "at_ms",
     "route",
@@ -38,6 +38,7 @@ pub(super) const COLUMNS: [&str; 29] = [
     "cost",
     "cost_at_least",
     "booked_tokens",
+    "simulated",
 ];
 
 /// The value of one column.
@@ -91,6 +92,7 @@ impl Packed {
         packed.text(&row.cost);
         packed.whole(row.cost_at_least.into());
         packed.whole(row.booked_tokens);
+        packed.text(&row.simulated);
         packed
     }
 

@@ -59,17 +59,19 @@ CREATE TABLE IF NOT EXISTS calls (
   edits TEXT NOT NULL DEFAULT '',
   would TEXT NOT NULL DEFAULT '',
   cost TEXT NOT NULL DEFAULT '', cost_at_least INTEGER NOT NULL DEFAULT 0,
-  booked_tokens INTEGER NOT NULL DEFAULT 0
+  booked_tokens INTEGER NOT NULL DEFAULT 0,
+  simulated TEXT NOT NULL DEFAULT ''
 );
 ";
 
 /// Columns that files of older versions lack.
-const ADDED: [(&str, &str); 5] = [
+const ADDED: [(&str, &str); 6] = [
     ("edits", "TEXT NOT NULL DEFAULT ''"),
     ("would", "TEXT NOT NULL DEFAULT ''"),
     ("cost", "TEXT NOT NULL DEFAULT ''"),
     ("cost_at_least", "INTEGER NOT NULL DEFAULT 0"),
     ("booked_tokens", "INTEGER NOT NULL DEFAULT 0"),
+    ("simulated", "TEXT NOT NULL DEFAULT ''"),
 ];
 
 /// What each key spent by calls with these ids. An older version booked no tokens: its sums count.
@@ -439,6 +441,7 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
         cost: row.get("cost").unwrap_or_default(),
         cost_at_least: row.get("cost_at_least").unwrap_or_default(),
         booked_tokens: number("booked_tokens").unwrap_or_default(),
+        simulated: row.get("simulated").unwrap_or_default(),
         trail: Trail::default(),
     };
     read.trail = brief::read(&read, &row.get::<_, String>("trail")?);
