@@ -28,7 +28,7 @@ const AFTER: &str = "First steps:
 
 Exit codes:
   0  done
-  1  it ran and found something wrong (a config error, a demo that failed)
+  1  it ran and found something wrong (a config error, a demo or a drill that failed)
   2  it could not run (bad arguments, a file that cannot be read, an address in use)
 `backstay mend` and `backstay check` have more of them: see their --help.";
 

@@ -91,6 +91,7 @@ fn the_exit_code_says_whether_all_holds_something_does_not_or_nothing_ran() {
         (&[file, "--case", "no such"], 2, "no case has that in its name"),
         (&[file, "--row", "other"], 2, "no row has that name"),
         (&["no such file"], 2, "no such file"),
+        (&[file, "--against", "127.0.0.1:1"], 2, "does not begin with http:// or https://"),
         (&[broken.to_str().unwrap()], 2, "no behaviour is called `status-40`"),
     ] {
         let output = drill(arguments);
@@ -112,4 +113,45 @@ fn a_gateway_that_is_not_there_is_no_result() {
     assert_eq!(output.status.code(), Some(2), "{told}");
     assert!(told.contains("model `drill` of the gateway must lead, in this order, to"), "{told}");
     assert!(told.contains("did not answer a healthy call: no status"), "{told}");
+}
+
+/// One case, of which everything but the cost can be told from the reply.
+const PAID: &str = r#"
+title = "paid"
+[ask]
+deadline = "2s"
+answer = "yes"
+[[fleet]]
+name = "first"
+model = { input_price = 2, output_price = 8 }
+[[fleet]]
+name = "second"
+dialect = "anthropic"
+model = { input_price = 3, output_price = 15 }
+[[row]]
+name = "defaults"
+allow = ["pass"]
+[[case]]
+name = "paid"
+play = { first = "context-exceeded", second = "healthy+prompt_tokens=1000+completion_tokens=100" }
+[case.expect]
+attempts = { first = [1, 1], second = [1, 1] }
+answered_by = "second"
+usage = [1000, 100]
+cost = 0.0045
+"#;
+
+#[test]
+fn usage_model_and_cost_of_an_answer_are_those_of_who_gave_it() {
+    let file = written("paid.toml", PAID);
+    let (code, right) = card(&[file.to_str().unwrap()]);
+    assert_eq!((code, not_held(&right)), (Some(0), vec![]));
+    let wrong = PAID.replace("cost = 0.0045", "cost = 0.0065").replace("[1000, 100]", "[1000, 99]");
+    let file = written("wrongly-paid.toml", &wrong);
+    let (code, card) = card(&[file.to_str().unwrap()]);
+    let told = not_held(&card);
+    assert_eq!((code, told.len()), (Some(1), 1));
+    for words in ["the cost is Some(0.0045), not 0.0065", "the usage told is"] {
+        assert!(told[0].1.contains(words), "{told:?}");
+    }
 }

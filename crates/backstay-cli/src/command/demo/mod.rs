@@ -17,7 +17,6 @@ use backstay_gateway::auth::Callers;
 use backstay_gateway::{Gateway, Running};
 use backstay_mock::Mock;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::{print, settings};
 use client::{Client, Seen};
@@ -107,7 +106,7 @@ async fn set_up(demo: &Demo) -> anyhow::Result<Stage> {
 
 /// Sends every ticket, a few at a time, and shows how far it is.
 async fn send_all(demo: &Demo, stage: &Stage) -> Vec<Seen> {
-    let bar = bar(stage.tickets.len());
+    let bar = print::bar(stage.tickets.len(), "tickets");
     let client = Arc::new(Client::new(stage.running.address()));
     let next = Arc::new(AtomicUsize::new(0));
     let tickets = Arc::new(stage.tickets.clone());
@@ -128,14 +127,4 @@ async fn send_all(demo: &Demo, stage: &Stage) -> Vec<Seen> {
     bar.finish_and_clear();
     all.sort_by(|a, b| a.ticket.cmp(&b.ticket));
     all
-}
-
-/// A progress bar on standard error; on something that is no terminal it shows nothing.
-fn bar(length: usize) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(length as u64), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("  [{bar:40}] {pos}/{len} tickets  {elapsed}");
-    if let Ok(style) = style {
-        bar.set_style(style.progress_chars("=> "));
-    }
-    bar
 }

@@ -90,10 +90,10 @@ impl Fleet {
         }
     }
 
-    /// Whether the first of `tiers` was asked for anything since the last rest.
-    pub(super) fn was_asked(&self, tiers: &[String]) -> bool {
-        let first = tiers.first().and_then(|first| self.mock(first));
-        first.is_some_and(|mock| mock.log().iter().any(|entry| !entry.model.is_empty()))
+    /// Whether the first of `tiers` was asked since the last rest, and nobody else.
+    pub(super) fn was_only_asked(&self, tiers: &[String]) -> bool {
+        let was_asked = |mock: &Mock| mock.log().iter().any(|entry| !entry.model.is_empty());
+        self.members.iter().all(|(name, mock)| was_asked(mock) == (tiers.first() == Some(name)))
     }
 
     /// From now on members play this.

@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -112,11 +112,11 @@ async fn play(command: &Command) -> anyhow::Result<Card> {
     let drill = chosen(plan::load(&command.file, pace)?, command)?;
     let calls: usize = drill.cases.iter().map(|case| case.ask.requests).sum();
     if let Some(url) = &command.elsewhere.against {
-        let bar = bar(calls);
+        let bar = print::bar(calls, "calls");
         let row = elsewhere::play(&drill, url, command, &bar).await?;
         return Ok(Card::new(&drill.title, url, command.fast, vec![row]));
     }
-    let bar = bar(calls * drill.rows.len());
+    let bar = print::bar(calls * drill.rows.len(), "calls");
     let mut rows = Vec::new();
     for row in &drill.rows {
         rows.push(embedded(&drill, row, command, &bar).await?);
@@ -175,13 +175,4 @@ async fn one(
     let calls = load::play(case, caller, fleet, bar).await;
     let seen = fleet.seen(case).await;
     CaseCard::new(case, allow, calls, seen)
-}
-
-/// A progress bar on standard error; on something that is no terminal it shows nothing.
-fn bar(length: usize) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(length as u64), ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template("  [{bar:40}] {pos}/{len} calls  {elapsed}") {
-        bar.set_style(style.progress_chars("=> "));
-    }
-    bar
 }
