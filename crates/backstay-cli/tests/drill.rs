@@ -40,6 +40,11 @@ fn not_held(card: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
+/// As [`not_held`], without the cases that are open.
+fn wrong(card: &Value) -> Vec<(String, String)> {
+    not_held(card).into_iter().filter(|(name, _)| !OPEN.contains(&name.as_str())).collect()
+}
+
 fn written(name: &str, text: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("backstay-drill-{}-{name}", std::process::id()));
     std::fs::write(&path, text).unwrap();
@@ -59,9 +64,24 @@ fn the_sixteen_faults_are_all_rescued_when_buffered_and_none_is_false_by_default
 #[test]
 fn structural_faults_are_rescued_or_typed_but_for_those_that_are_open() {
     let (_, card) = card(&["drills/structural.toml"]);
-    let wrong: Vec<_> =
-        not_held(&card).into_iter().filter(|(name, _)| !OPEN.contains(&name.as_str())).collect();
-    assert_eq!(wrong, []);
+    assert_eq!(wrong(&card), []);
+}
+
+#[test]
+fn the_same_holds_for_an_anthropic_caller_of_anthropic_providers() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../drills");
+    for name in ["public16.toml", "structural.toml"] {
+        let text = std::fs::read_to_string(root.join(name)).unwrap();
+        let other = "dialect = \"anthropic\"";
+        let text = ["stream = true", "name = \"primary\"", "name = \"fallback\""]
+            .iter()
+            .fold(text, |text, line| {
+                text.replace(&format!("\n{line}\n"), &format!("\n{line}\n{other}\n"))
+            });
+        let file = written(&format!("other-{name}"), &text);
+        let (_, card) = card(&[file.to_str().unwrap(), "--row", "buffered"]);
+        assert_eq!(wrong(&card), [], "{name}");
+    }
 }
 
 const SMALL: &str = r#"

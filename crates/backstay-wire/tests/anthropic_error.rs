@@ -32,6 +32,12 @@ fn every_documented_error_has_its_class() {
             C::QuotaExhausted,
         ),
         (400, "invalid_request_error", "Your credit balance is too low to …", C::QuotaExhausted),
+        (
+            400,
+            "invalid_request_error",
+            "Output blocked by content filtering policy",
+            C::ContentPolicy,
+        ),
         (400, "invalid_request_error", "prompt is too long: 2 tokens > 1", C::ContextExceeded),
         (
             400,

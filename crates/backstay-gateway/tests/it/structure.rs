@@ -270,6 +270,7 @@ async fn on_semantic_and_on_refusal_do_as_they_say() {
         .backed("reject", "openai", &["invented-quote"], &reject)
         .backed("next", "openai", &["refusal"], &next)
         .alone("policy", "openai", &["content-policy"], ROUTE)
+        .alone("blocked", "anthropic", &["content-policy"], ROUTE)
         .start()
         .await;
     let seen = world.ask(OPENAI, &request(OPENAI, "reject", TICKET)).await;
@@ -280,10 +281,12 @@ async fn on_semantic_and_on_refusal_do_as_they_say() {
     assert_eq!((seen.attempts(), seen.header("x-backstay-tier")), (2, "2"));
     // A refusal before any reply comes with the provider's reason.
     for dialect in BOTH {
-        let seen = world.ask(dialect, &request(dialect, "policy", HELLO)).await;
-        assert_eq!(told::not_typed(dialect, &seen, 400, "content_policy"), [""; 0]);
-        assert!(seen.text().contains("safety system"), "{}", seen.text());
-        assert_eq!(seen.attempts(), 1);
+        for (name, reason) in [("policy", "safety system"), ("blocked", "content filtering")] {
+            let seen = world.ask(dialect, &request(dialect, name, HELLO)).await;
+            assert_eq!(told::not_typed(dialect, &seen, 400, "content_policy"), [""; 0]);
+            assert!(seen.text().contains(reason), "{}", seen.text());
+            assert_eq!(seen.attempts(), 1);
+        }
     }
     world.stop().await;
 }

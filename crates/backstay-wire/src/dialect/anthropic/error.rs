@@ -33,6 +33,11 @@ const RULES: &[Rule] = &[
         .status(&[400])
         .kind(&["invalid_request_error"])
         .contains(&["prompt is too long", "exceed context limit"]),
+    // A refusal in the form of a bad request.
+    Rule::of(ContentPolicy)
+        .status(&[400])
+        .kind(&["invalid_request_error"])
+        .contains(&["blocked by content filtering policy"]),
     Rule::of(RateLimited).status(&[429]).kind(&["rate_limit_error"]),
     Rule::of(Overloaded).status(&[529, 503]).kind(&["overloaded_error"]),
     Rule::of(TooLarge).status(&[413]).kind(&["request_too_large"]),
