@@ -25,8 +25,20 @@ pub struct Candidate {
     /// It may be called, and had better not be while another may: it is being tested, or comes back
     /// from an outage in steps, or is bad at what this call asks for.
     pub held_back: bool,
+    /// Whether the call would test it, if it went there.
+    pub proof: Proof,
     /// Whether its rest may be cut short.
     pub rest: Rest,
+}
+
+/// Whether a target has proved itself since it last rested.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Proof {
+    /// It has, or did not have to.
+    #[default]
+    Proven,
+    /// The next call that goes there tests it.
+    UnderTest,
 }
 
 /// Whether a target's rest may be cut short for want of another.
@@ -93,6 +105,19 @@ pub enum Pick {
     Forced(usize),
     /// Nobody: none is able, all were left, or all rest for too long.
     Nothing,
+}
+
+/// Holds back every target that the call would test, unless it has somebody live and untried to fall
+/// back on should the test fail.
+pub fn hold_back_tests(candidates: &mut [Candidate], now: Moment) {
+    let is_fallback =
+        |other: &Candidate| other.proof == Proof::Proven && other.is_untried_and_live(now);
+    if candidates.iter().any(is_fallback) {
+        return;
+    }
+    for candidate in candidates.iter_mut().filter(|candidate| candidate.proof == Proof::UnderTest) {
+        candidate.held_back = true;
+    }
 }
 
 /// Chooses the next target. `candidates` are in the route's order; an empty slice gives
@@ -184,6 +209,7 @@ mod tests {
             in_flight: 0,
             left_for_good: false,
             held_back: false,
+            proof: Proof::Proven,
             rest: Rest::Soft,
         }
     }
@@ -269,6 +295,30 @@ mod tests {
     }
 
     #[test]
+    fn a_test_needs_a_live_untried_target_to_fall_back_on() {
+        let tested = Candidate { proof: Proof::UnderTest, ..live(0) };
+        let tried = Candidate { tries: 1, ..live(1) };
+        let held_back = |others: &[Candidate]| {
+            let mut all = [&[tested], others].concat();
+            hold_back_tests(&mut all, at(10));
+            assert!(
+                all[1..] == *others || others.iter().any(|other| other.proof == Proof::UnderTest)
+            );
+            all[0].held_back
+        };
+        assert!(!held_back(&[live(1)]));
+        assert!(!held_back(&[resting(1, 20), live(2)]));
+        assert!(held_back(&[]));
+        assert!(held_back(&[tried]));
+        assert!(held_back(&[resting(1, 20)]));
+        assert!(held_back(&[Candidate { held_back: true, ..live(1) }]));
+        assert!(held_back(&[Candidate { left_for_good: true, ..live(1) }]));
+        // Two of them are no fallback of each other.
+        assert!(held_back(&[Candidate { tier: 1, ..tested }]));
+        assert!(!held_back(&[Candidate { tier: 1, ..tested }, live(2)]));
+    }
+
+    #[test]
     fn a_rest_is_waited_for_only_if_an_attempt_still_fits() {
         assert_eq!(choose(&[resting(0, 25), resting(1, 20)], FIRST), Pick::WaitUntil(at(20)));
         assert_eq!(choose(&[resting(0, 29)], FIRST), Pick::WaitUntil(at(29)));
@@ -316,7 +366,10 @@ mod tests {
         ) -> Candidate {
             let resting_until = until.map(at);
             let rest = if hard { Rest::Hard } else { Rest::Soft };
-            Candidate { tier, tries, resting_until, able, in_flight, left_for_good, held_back, rest }
+            Candidate {
+                tier, tries, resting_until, able, in_flight, left_for_good, held_back, rest,
+                proof: Proof::Proven,
+            }
         }
     }
 

@@ -75,6 +75,11 @@ impl Keys {
         self.keys.get(key)?.rest.filter(|(until, _)| *until > now)
     }
 
+    /// Whether no key's breaker has anything against it.
+    pub(super) fn are_untroubled(&self) -> bool {
+        self.keys.iter().all(|key| key.throttling.is_untroubled())
+    }
+
     /// The breaker of a key.
     pub fn throttling(&self, key: usize) -> Option<&Breaker> {
         self.keys.get(key).map(|key| &key.throttling)
@@ -113,9 +118,12 @@ impl Keys {
         let until = denials.iter().filter_map(|denied| denied.until).min();
         let why = match denials.as_slice() {
             [only] => only.why,
-            several if several.iter().any(|denied| denied.why == Denial::Share) => Denial::Share,
-            several if several.iter().any(|denied| denied.why == Denial::Paced) => Denial::Paced,
-            _ => Denial::Keys,
+            several => {
+                let whys = || several.iter().map(|denied| denied.why);
+                let spares = whys().find(|why| why.spares());
+                let paced = || whys().find(|why| *why == Denial::Paced);
+                spares.or_else(paced).unwrap_or(Denial::Keys)
+            }
         };
         Err(Denied { until, why })
     }
@@ -150,8 +158,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::breaker::{Suits, Verdict};
+    use crate::breaker::{Suits, Unfit, Verdict};
     use crate::dice::Scripted;
+
+    const UNFIT: Suits = Suits::HealthyOnly(Unfit::Effect { field: "store" });
 
     const fn at(seconds: u64) -> Moment {
         Moment::at(Duration::from_secs(seconds))
@@ -254,19 +264,20 @@ mod tests {
         let why = |keys: &Keys, ask: &Ask, limits: &Limits| {
             keys.look(ask, Some(limits)).map_err(|denied| denied.why)
         };
-        let unsuited = Ask { suits: Suits::HealthyOnly, ..ask(40) };
+        let unsuited = Ask { suits: UNFIT, ..ask(40) };
         let (one, limits) = opened(1);
         assert_eq!(why(&one, &ask(0), &limits), Err(Denial::Open));
         let (two, _) = opened(2);
         assert_eq!(why(&two, &ask(0), &limits), Err(Denial::Keys));
-        assert_eq!(why(&two, &unsuited, &limits), Err(Denial::Share));
+        let unfit = Denial::Unfit(Unfit::Effect { field: "store" });
+        assert_eq!(why(&two, &unsuited, &limits), Err(unfit));
     }
 
     #[test]
     fn a_key_that_is_well_goes_before_one_to_be_tested_by_force() {
         let (mut keys, limits) = opened(1);
         keys.resize(2);
-        let last_one = Ask { suits: Suits::HealthyOnly, elsewhere: Elsewhere::Nobody, ..ask(40) };
+        let last_one = Ask { suits: UNFIT, elsewhere: Elsewhere::Nobody, ..ask(40) };
         assert_eq!(keys.look(&last_one, Some(&limits)), Ok(1));
         keys.rest(1, at(100), KeyRest::Quota);
         assert_eq!(keys.look(&last_one, Some(&limits)), Ok(0));

@@ -77,9 +77,11 @@ pub struct Canary {
     pub at_once: u32,
     /// Tests that must come to their first content. One must also end well. 0 counts as 1.
     pub passes: u32,
-    /// After so long one test that ended well is enough: for a target with next to no traffic.
-    /// Zero: never.
+    /// After so long one test that ended well is enough, for a target with next to no traffic; and
+    /// where none began for so long, any call may be one. Zero: never.
     pub patience: Duration,
+    /// The largest output cap of a call that is short, in tokens: short ones are preferred.
+    pub short: u64,
 }
 
 /// The time after the test, when less is forgiven and the load comes back in steps.
@@ -87,6 +89,8 @@ pub struct Canary {
 pub struct Probation {
     /// How long it lasts. Zero: closed at once.
     pub lasts: Duration,
+    /// As [`Limits::rate`], meanwhile.
+    pub rate: f64,
     /// As [`Limits::min_calls`], meanwhile.
     pub min_calls: u32,
     /// As [`Limits::failures`], meanwhile.
@@ -127,9 +131,12 @@ impl Limits {
             // A target that fails 3 calls in 10 passes one test 7 times in 10, five 1 time in 6.
             passes: 5,
             patience: Duration::from_mins(5),
+            // Above it, or with no cap, a call is long: it is streamed even where nobody asked.
+            short: 1_000,
         },
         probation: Probation {
             lasts: Duration::from_mins(1),
+            rate: 0.15,
             min_calls: 10,
             failures: 3,
             // A quarter, half, all: a return of the whole load at once is what topples a target
@@ -173,9 +180,11 @@ impl Limits {
             at_once: 256,
             passes: 5,
             patience: Duration::ZERO,
+            short: 1_000,
         },
         probation: Probation {
             lasts: Duration::ZERO,
+            rate: 0.15,
             min_calls: 1,
             failures: 0,
             share: 1.0,

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::pass::{Ask, Denial, Denied, Elsewhere, Suits};
-use super::{Breaker, Limits, Mode, Pace, Phase, State, Tally, after_test, outlasted};
+use super::pass::{Ask, Denial, Denied, Elsewhere};
+use super::suits::Suits;
+use super::{Breaker, Limits, Mode, Pace, Phase, State, Tally, Transition, after_test, outlasted};
 use crate::time::Moment;
 
 impl Breaker {
@@ -37,6 +38,11 @@ impl Breaker {
         self.epoch
     }
 
+    /// The last change of the circuit. `None`: there was none.
+    pub fn last_change(&self) -> Option<Transition> {
+        self.last
+    }
+
     /// The phase, with what the passing of time makes of it.
     pub(super) fn phase_at(&self, now: Moment, limits: &Limits) -> Phase {
         match self.phase {
@@ -51,6 +57,11 @@ impl Breaker {
             Phase::Probation { .. } if self.is_whole(now, limits) => Phase::Closed,
             phase => phase,
         }
+    }
+
+    /// Whether calls test it.
+    pub(super) fn is_half_open(&self, now: Moment, limits: &Limits) -> bool {
+        matches!(self.phase_at(now, limits), Phase::HalfOpen { .. })
     }
 
     /// Whether it is closed, and past its probation.
@@ -107,12 +118,18 @@ impl Breaker {
         }
         let is_fresh = !matches!(self.phase, Phase::HalfOpen { .. });
         let is_due = is_fresh || self.pace.is_due(ask.now, limits.canary.every);
-        if is_due && ask.suits == Suits::Test {
-            return Ok(());
-        }
         let last = if is_fresh { Pace::begun(ask.now) } else { self.pace };
+        let why = match ask.suits {
+            _ if !is_due => Denial::Share,
+            Suits::Test => return Ok(()),
+            // Where no call suits, one that does not is better than none for ever.
+            Suits::HealthyOnly(_) if last.idle_for(limits.canary.patience, ask.now) => {
+                return Ok(());
+            }
+            Suits::HealthyOnly(unfit) => Denial::Unfit(unfit),
+        };
         let due = last.due_at(limits.canary.every);
-        Err(Denied { until: Some(due.max(ask.now)), why: Denial::Share })
+        Err(Denied { until: Some(due.max(ask.now)), why })
     }
 
     fn in_share(&self, began: Moment, ask: &Ask, limits: &Limits) -> Result<(), Denied> {

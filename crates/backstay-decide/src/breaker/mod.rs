@@ -23,6 +23,7 @@
 //! circuit's state. [`Planes`] holds the breakers of one target: one for each thing that can be
 //! wrong with it.
 
+mod cool_off;
 mod keys;
 mod limits;
 mod look;
@@ -31,6 +32,7 @@ mod pace;
 mod pass;
 mod planes;
 mod report;
+mod suits;
 mod transition;
 mod view;
 mod wilson;
@@ -40,6 +42,7 @@ use std::time::Duration;
 
 use crate::dice::Dice;
 use crate::time::Moment;
+use cool_off::cool_off;
 use pace::Pace;
 use pass::{Kind, Slot};
 use window::{Ended, Window};
@@ -47,16 +50,17 @@ use window::{Ended, Window};
 pub use keys::{KeyRest, Keys};
 pub use limits::{Canary, Limits, Mode, Probation};
 pub use order::{Order, in_force};
-pub use pass::{Ask, Denial, Denied, Elsewhere, Pass, Suits};
+pub use pass::{Ask, Denial, Denied, Elsewhere, Pass};
 pub use planes::{Admitted, Passes, Plane, Planes, Refused, Rules, Separation, Turn};
 pub use report::{Cut, Paced, Report, Seen, Shape};
+pub use suits::{Prospect, Suits, Unfit};
 pub use transition::{Ending, Rest, Transition, Why};
 pub use view::View;
 pub use wilson::lower_bound;
 pub use window::{MAX_RECENT, Tally};
 
 /// Most tests in flight that are kept count of, whatever the config.
-const MAX_CANARIES: usize = 256;
+pub const MAX_CANARIES: usize = 256;
 
 /// What one outcome says about the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -435,21 +439,29 @@ impl Breaker {
 
     /// Whether what was seen is too much.
     fn judge(&self, now: Moment, limits: &Limits) -> Option<Why> {
-        let is_whole = self.is_whole(now, limits);
-        let row = if is_whole { limits.failures } else { limits.probation.failures };
-        if row > 0 && self.row >= row {
+        let Opens { failures, rate, .. } = self.opens(now, limits);
+        if failures > 0 && self.row >= failures {
             return Some(Why::Row { failures: self.row });
         }
         let (seen, bound) = self.judged(now, limits)?;
-        let why = Why::Rate { seen, bound, z: limits.z, limit: limits.rate };
-        (bound > limits.rate).then_some(why)
+        let why = Why::Rate { seen, bound, z: limits.z, limit: rate };
+        (bound > rate).then_some(why)
+    }
+
+    /// What opens it now: less on probation.
+    fn opens(&self, now: Moment, limits: &Limits) -> Opens {
+        if self.is_whole(now, limits) {
+            let Limits { failures, min_calls, rate, .. } = *limits;
+            return Opens { failures, min_calls, rate };
+        }
+        let Probation { failures, min_calls, rate, .. } = limits.probation;
+        Opens { failures, min_calls, rate }
     }
 
     /// What its rate is judged by, and the rate that this is surely over. `None`: too few calls.
     fn judged(&self, now: Moment, limits: &Limits) -> Option<(Tally, f64)> {
-        let is_whole = self.is_whole(now, limits);
-        let least = if is_whole { limits.min_calls } else { limits.probation.min_calls };
-        let seen = self.window.tally(now, limits.window, limits.stretch, least)?;
+        let Opens { min_calls, .. } = self.opens(now, limits);
+        let seen = self.window.tally(now, limits.window, limits.stretch, min_calls)?;
         Some((seen, lower_bound(seen.failures, seen.calls, limits.z)))
     }
 
@@ -465,6 +477,13 @@ impl Breaker {
     }
 }
 
+/// What opens a circuit that is not open.
+struct Opens {
+    failures: u32,
+    min_calls: u32,
+    rate: f64,
+}
+
 /// What follows a test that was passed.
 fn after_test(now: Moment, limits: &Limits) -> Phase {
     if limits.probation.lasts.is_zero() {
@@ -476,17 +495,6 @@ fn after_test(now: Moment, limits: &Limits) -> Phase {
 /// Whether `patience` is over. None never is.
 fn outlasted(patience: Duration, began: Moment, now: Moment) -> bool {
     !patience.is_zero() && now.since(began) >= patience
-}
-
-/// Half the time since the first opening, within the limits, more or less by the dice: short for a
-/// hiccup, long for an outage, and not the same in every replica.
-fn cool_off(since_first: Duration, limits: &Limits, dice: &mut dyn Dice) -> Rest {
-    let longest = limits.longest_rest.max(limits.shortest_rest);
-    let base = (since_first / 2).clamp(limits.shortest_rest, longest);
-    let jitter = if limits.jitter.is_nan() { 0.0 } else { limits.jitter.clamp(0.0, 1.0) };
-    let spread = Duration::try_from_secs_f64(base.as_secs_f64() * jitter).unwrap_or(base).min(base);
-    let thrown = base.saturating_sub(spread).saturating_add(dice.below(spread.saturating_mul(2)));
-    Rest { since_first, base, thrown, asked: None }
 }
 
 #[cfg(test)]

@@ -50,6 +50,11 @@ impl Pace {
         self.credit = 1.0;
     }
 
+    /// Whether none went through for `patience`. Zero: never.
+    pub(super) fn idle_for(&self, patience: Duration, now: Moment) -> bool {
+        super::outlasted(patience, self.last, now)
+    }
+
     /// When a call may go through at the latest, if enough are offered.
     pub(super) fn due_at(&self, every: Duration) -> Moment {
         self.last.plus(every)

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::suits::{Suits, Unfit};
 use crate::time::Moment;
 
 /// Leave to make one call. Give it back through [`Breaker::note`](super::Breaker::note) or
@@ -56,15 +57,6 @@ pub enum Elsewhere {
     Nobody,
 }
 
-/// Whether the call may be used to test a target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Suits {
-    /// It can be made again elsewhere, and has the time for it.
-    Test,
-    /// It has effects, or too little time: only a healthy target is good enough.
-    HealthyOnly,
-}
-
 /// The call that wants to go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
@@ -96,6 +88,8 @@ pub enum Denial {
     Asked,
     /// It is being tested, or on probation, and this call is not in the share that goes through.
     Share,
+    /// It is being tested, and this call is no test.
+    Unfit(Unfit),
     /// All tests that may be in flight are.
     Testing,
     /// None of its keys may be used.
@@ -106,9 +100,19 @@ pub enum Denial {
     Forced,
 }
 
+impl Denial {
+    /// Whether it only spares the target: the call may go there all the same if nobody else is live.
+    pub const fn spares(self) -> bool {
+        matches!(self, Self::Share | Self::Unfit(_))
+    }
+}
+
 impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Unfit(unfit) => {
+                return write!(f, "it is being tested, and not by this call: {unfit}");
+            }
             Self::Open => "its breaker is open",
             Self::Asked => "it asked to be left alone",
             Self::Share => "only a share of the calls goes there until it has proved itself",

@@ -25,6 +25,8 @@ pub struct View {
     pub judged: Option<Tally>,
     /// The rate that `judged` is surely over, 0 to 1. `None`: as there.
     pub bound: Option<f64>,
+    /// The rate that opens it now, if it is surely exceeded, 0 to 1.
+    pub allowed: f64,
 }
 
 impl Breaker {
@@ -41,6 +43,7 @@ impl Breaker {
             seen: self.tally(now, limits),
             judged,
             bound,
+            allowed: self.opens(now, limits).rate,
         }
     }
 

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::return_words::{CanaryTable, ProbationTable};
 use super::words::Length;
 
 /// When targets rest, and how they come back; for all models, or for one, whose own keys win.
@@ -42,6 +43,10 @@ pub(super) struct BreakerTable {
     pub(super) shortest_rest: Option<Length>,
     /// The longest rest, before the dice. Default: `"5m"`.
     pub(super) longest_rest: Option<Length>,
+    /// How it is tested after a rest. Default: those below.
+    pub(super) canary: CanaryTable,
+    /// How it comes back after the test. Default: those below.
+    pub(super) probation: ProbationTable,
 }
 
 /// Whether a breaker acts.
@@ -82,6 +87,8 @@ impl BreakerTable {
             slow_factor: self.slow_factor.or(base.slow_factor),
             shortest_rest: self.shortest_rest.or(base.shortest_rest),
             longest_rest: self.longest_rest.or(base.longest_rest),
+            canary: self.canary.over(base.canary),
+            probation: self.probation.over(base.probation),
         }
     }
 }

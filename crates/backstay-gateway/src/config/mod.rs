@@ -17,6 +17,7 @@ mod mend_words;
 mod nearest;
 mod problem;
 mod queue_words;
+mod return_words;
 mod schema;
 mod tree;
 mod wording;

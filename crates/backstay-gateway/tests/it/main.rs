@@ -11,6 +11,7 @@ mod alerts;
 mod bad_input;
 mod breaker;
 mod calls;
+mod canary;
 mod choices;
 mod client;
 mod cost;

@@ -70,6 +70,10 @@ impl Contract {
 const MAY_BE_PICTURES: usize = 32 << 10;
 
 impl Prompt for Contract {
+    fn effect(&self) -> Option<&'static str> {
+        self.effect()
+    }
+
     fn input(&self, bytes: u64, learned: &Ratio) -> u64 {
         if self.ask.body.len() >= MAY_BE_PICTURES && self.may_hold_pictures() {
             return self.counted().unwrap_or(bytes / 4).min(bytes);

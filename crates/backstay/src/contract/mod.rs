@@ -7,6 +7,7 @@
 mod ask;
 mod budget;
 mod cap;
+mod effects;
 mod fingerprint;
 pub mod lint;
 mod presence;
@@ -97,6 +98,7 @@ pub struct Contract {
     print: OnceLock<Option<Print>>,
     pictures: OnceLock<bool>,
     counted: OnceLock<Option<u64>>,
+    effect: OnceLock<Option<&'static str>>,
 }
 
 /// How the caller wants its answer.
@@ -290,6 +292,7 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
         print: OnceLock::new(),
         pictures: OnceLock::new(),
         counted: OnceLock::new(),
+        effect: OnceLock::new(),
         ask,
         head,
         route,

@@ -109,24 +109,30 @@ impl Offered {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use backstay_wire::Dialect::{self, Anthropic, OpenaiChat};
     use serde_json::{Value, json};
 
-    use crate::contract::{Ask, settle};
+    use crate::contract::{Ask, Contract, settle};
     use crate::engine::Engine;
     use crate::policy::{Policy, Provider};
     use crate::record::CallLog;
     use crate::validate::Tool;
 
-    /// What a request with `tools` under `field` says of the tool `name`, and why it is unchecked.
-    fn told(dialect: Dialect, field: &str, tools: &Value, name: &str) -> (&'static str, String) {
+    /// A request at a provider of its own dialect, and its engine.
+    pub(in crate::contract) fn settled(dialect: Dialect, body: String) -> (Engine, Contract) {
         let address = "http://127.0.0.1:9".parse().unwrap();
         let policy = Policy::of([Provider::at("p", dialect, address, None)]);
         let engine = Engine::new(policy, CallLog::memory(1)).unwrap();
+        let contract = settle(&engine, Ask::new(dialect, body, engine.now())).unwrap();
+        (engine, contract)
+    }
+
+    /// What a request with `tools` under `field` says of the tool `name`, and why it is unchecked.
+    fn told(dialect: Dialect, field: &str, tools: &Value, name: &str) -> (&'static str, String) {
         let body = json!({"model": "p/m", "max_tokens": 9, field: tools,
             "messages": [{"role": "user", "content": "x"}]});
-        let contract = settle(&engine, Ask::new(dialect, body.to_string(), engine.now())).unwrap();
+        let (engine, contract) = settled(dialect, body.to_string());
         assert_eq!(contract.unchecked(name), None, "nobody looked yet");
         let tool = match contract.tool(name, &engine) {
             Tool::Takes(_) => "takes",

@@ -106,7 +106,7 @@ pub(super) mod tests {
     use std::time::Duration;
 
     use backstay_decide::aimd::Bounds;
-    use backstay_decide::breaker::{Ask, Elsewhere, Mode, Report, Seen, Suits};
+    use backstay_decide::breaker::{Elsewhere, Mode, Report, Seen};
     use backstay_decide::{Fault, Moment};
     use backstay_wire::Usage;
     use backstay_wire::tokens::Ratio;
@@ -115,7 +115,7 @@ pub(super) mod tests {
     use super::super::health::TargetHealth;
     use super::super::paces::Prompt;
     use super::super::speed::Timed;
-    use super::super::standing::{Whose, Wish};
+    use super::super::wish::{Whose, Wish};
     use super::Held;
     use crate::clock::Clock;
     use crate::policy::Target;
@@ -128,15 +128,22 @@ pub(super) mod tests {
     struct Words(u64);
 
     impl Prompt for Words {
+        fn effect(&self) -> Option<&'static str> {
+            None
+        }
+
         fn input(&self, _: u64, _: &Ratio) -> u64 {
             self.0
         }
     }
 
     fn wish(now: Moment) -> Wish<'static> {
-        let ask = Ask { now, lease: LEASE, elsewhere: Elsewhere::Nobody, suits: Suits::Test };
         Wish {
-            ask,
+            now,
+            lease: LEASE,
+            elsewhere: Elsewhere::Nobody,
+            left: LEASE,
+            min_attempt: Duration::from_secs(1),
             schema: None,
             bytes: 0,
             prompt: &Words(0),

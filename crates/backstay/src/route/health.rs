@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use backstay_decide::Moment;
-use backstay_decide::breaker::{KeyRest, Order, Turn};
+use backstay_decide::breaker::{KeyRest, Order, Plane, Transition, Turn};
 use backstay_decide::extra::{Arrival, Kind, Refusal};
 use backstay_decide::latency::{Known, PromptSize};
 use backstay_decide::pacing::{Dimension, Seen, Slowed};
@@ -21,8 +21,9 @@ use super::front::TargetLine;
 use super::guard::Held;
 use super::promised::{Promised, Wanted};
 use super::rests::{AllRests, Rests, is_shared};
-use super::standing::{Parts, Snapshot, Stand, Standing, Wish};
+use super::standing::{Parts, Snapshot, Stand, Standing};
 use super::stay::{Stay, StayParts};
+use super::wish::Wish;
 use crate::clock::Clock;
 use crate::policy::Target;
 use crate::record::{Metrics, TargetMeter};
@@ -200,8 +201,8 @@ impl TargetHealth {
     }
 
     /// A call came that would go here if it could.
-    pub(crate) fn offer(&self, now: Moment, schema: Option<u64>) {
-        self.state.lock().offer(now, schema);
+    pub(crate) fn offer(&self, wish: &Wish<'_>) {
+        self.state.lock().offer(wish);
     }
 
     /// How it stands towards a call.
@@ -275,6 +276,11 @@ impl TargetHealth {
     /// Learns that a body of `bytes` bytes took `tokens` input tokens.
     pub(crate) fn learn(&self, bytes: u64, tokens: u64) {
         self.state.lock().ratio.note(bytes, tokens);
+    }
+
+    /// What the breaker of a plane did last, with its numbers.
+    pub(crate) fn last_change(&self, plane: Plane) -> Option<Transition> {
+        self.state.lock().planes.breaker(plane)?.last_change()
     }
 
     /// How many of its breakers of a kind keep calls away.

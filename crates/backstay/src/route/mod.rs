@@ -4,6 +4,7 @@
 //! The choice is `backstay_decide::tiers::pick`, a pure function; this stage lays out the
 //! candidates for it and arms the one it picks. Nothing of a target is held while the call waits.
 
+mod against;
 mod direct;
 mod ending;
 mod front;
@@ -18,6 +19,7 @@ mod speed;
 mod standing;
 mod stay;
 pub(crate) mod view;
+mod wish;
 
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use backstay_decide::aimd::Full;
-use backstay_decide::breaker::{Ask, Denial, Elsewhere, Suits};
+use backstay_decide::breaker::{Denial, Elsewhere};
 use backstay_decide::extra::{self, Arrival};
 use backstay_decide::latency::{Derived, Known};
 use backstay_decide::pacing::Wait;
@@ -12,10 +12,12 @@ use backstay_decide::tiers::{self, Candidate, Pick, Rest, Rule};
 use backstay_decide::timers::{Timers, TooLate};
 use backstay_decide::{Local, Moment};
 
+use super::against;
 use super::front::InLine;
 use super::health::Taken;
 use super::room::{cap, cut, in_time, late_after, room, size};
-use super::standing::{Stand, Whose, Wish};
+use super::standing::Stand;
+use super::wish::{Whose, Wish};
 use super::{Armed, Held, Shot, Stop};
 use crate::attempt::adapter::{self, Turned};
 use crate::call::{Call, Plan, Purse};
@@ -116,7 +118,10 @@ struct Looked {
 }
 
 fn candidates(call: &Call, now: Moment) -> Vec<Candidate> {
-    call.stops.iter().map(|stop| candidate(call, stop, now)).collect()
+    let mut all: Vec<Candidate> =
+        call.stops.iter().map(|stop| candidate(call, stop, now)).collect();
+    tiers::hold_back_tests(&mut all, now);
+    all
 }
 
 #[derive(Clone, Copy)]
@@ -140,9 +145,8 @@ fn choose(call: &Call, rule: Rule, seen: &Looked) -> Pick {
 /// Tells every target that a call came which would go there if it could: the shares of those that
 /// are being tested are shares of such calls.
 fn offer(call: &Call, now: Moment) {
-    let schema = call.contract.schema_key();
     for stop in &call.stops {
-        stop.health.offer(now, schema);
+        stop.health.offer(&wish(call, stop, now, Elsewhere::Live));
     }
 }
 
@@ -153,12 +157,13 @@ pub(super) fn wish<'a>(call: &'a Call, stop: &Stop, now: Moment, elsewhere: Else
         times => Arrival::Repeated(times),
     };
     let arrival = stop.stay.is_none().then_some(arrival);
-    // Any call may be a test: nothing was released to the caller yet, so a failed one is made again.
-    let lease = call.contract.route.timeouts.total.most() + GRACE;
-    let ask = Ask { now, lease, elsewhere, suits: Suits::Test };
     let contract = &call.contract;
     Wish {
-        ask,
+        now,
+        lease: contract.route.timeouts.total.most() + GRACE,
+        elsewhere,
+        left: now.until(contract.models_until()),
+        min_attempt: contract.min_attempt(),
         schema: contract.schema_key(),
         bytes: size(call, stop),
         prompt: contract,
@@ -197,6 +202,7 @@ fn candidate_of(stop: &Stop, stand: &Stand, now: Moment) -> Candidate {
         in_flight: stand.in_flight,
         left_for_good: stop.left,
         held_back,
+        proof: stand.proof,
         rest: if is_limit { Rest::Hard } else { Rest::Soft },
     }
 }
@@ -260,10 +266,11 @@ pub(crate) fn other_key(call: &Call, now: Moment) -> OtherKey {
 
 /// Live, able targets this call has not tried, without the one it is at.
 pub(crate) fn live_elsewhere(call: &Call, now: Moment) -> u32 {
-    let live = |(index, stop): &(usize, &Stop)| {
-        Some(*index) != call.current && candidate(call, stop, now).is_untried_and_live(now)
+    let all = candidates(call, now);
+    let live = |(index, candidate): &(usize, &Candidate)| {
+        Some(*index) != call.current && candidate.is_untried_and_live(now)
     };
-    u32::try_from(call.stops.iter().enumerate().filter(live).count()).unwrap_or(u32::MAX)
+    u32::try_from(all.iter().enumerate().filter(live).count()).unwrap_or(u32::MAX)
 }
 
 fn arm(call: &mut Call, index: usize, seen: &Looked, admission: Admission) -> Step {
@@ -308,7 +315,7 @@ fn arm(call: &mut Call, index: usize, seen: &Looked, admission: Admission) -> St
     for stop in &mut call.stops {
         stop.line = None;
     }
-    pass_over(call, index, now);
+    against::pass_over(call, index, &seen.candidates, now);
     shoot(call, index, held, (limits, now))
 }
 
@@ -324,25 +331,6 @@ fn comes_back(call: &mut Call, index: usize, now: Moment) -> Result<(), extra::R
     let health = &stop.health;
     let stay = stop.stay.get_or_insert_with(|| health.arrive(arrival, now));
     stay.ask(now)
-}
-
-/// Says once of each target before the one at `index` why the call does not go there.
-fn pass_over(call: &mut Call, index: usize, now: Moment) {
-    for before in 0..index {
-        let is_news = |stop: &&Stop| !stop.passed_over && stop.tries == 0;
-        let Some(stop) = call.stops.get(before).filter(is_news) else { continue };
-        let stand = stop.health.stand(&wish(call, stop, now, Elsewhere::Live));
-        let Some(refused) = stand.refused else { continue };
-        let left = refused.denied.until.map(|until| until.since(now));
-        let why = match (stand.paced, left) {
-            (Some(wait), _) if refused.denied.why == Denial::Paced => {
-                format!("{}: {wait}", wait.name())
-            }
-            (_, Some(left)) => format!("{refused}, for {left:.1?} more"),
-            (_, None) => refused.to_string(),
-        };
-        call.rests(before, why);
-    }
 }
 
 fn shoot(
@@ -433,25 +421,8 @@ fn nothing(call: &mut Call, now: Moment) -> Step {
         return Step::End(Halt::Planned);
     }
     let resting = |stop: &Stop| {
-        if let Some(why) = &stop.turned_away {
-            return Some(format!("{}: {why}", stop.target.id));
-        }
         let stand = stop.health.stand(&wish(call, stop, now, Elsewhere::Nobody));
-        if let Some(full) = stand.full {
-            return Some(format!("{}: {full}", stop.target.id));
-        }
-        if let Some(wait) = stand.paced {
-            return Some(format!("{}: {wait}", stop.target.id));
-        }
-        let refused = stand.refused?;
-        match refused.denied.until {
-            Some(until) => Some(format!(
-                "{} rests for {:.1?} more ({refused})",
-                stop.target.id,
-                until.since(now)
-            )),
-            None => Some(format!("{}: {}", stop.target.id, refused.denied.why)),
-        }
+        Some(format!("{}: {}", stop.target.id, against::reason(stop, &stand, now)?))
     };
     let rests: Vec<String> = call.stops.iter().filter_map(resting).collect();
     let note = match rests.as_slice() {

@@ -16,8 +16,11 @@ const OUTPUT: u64 = 500;
 /// Bytes taken for one token where nobody has counted.
 const BYTES_A_TOKEN: u64 = 4;
 
-/// What a call's prompt takes, asked only where rates are kept.
+/// What a call's prompt takes and asks for, worked out only where it matters.
 pub(crate) trait Prompt: std::fmt::Debug {
+    /// The part of the request that has effects at the provider. `None`: it only wants an answer.
+    fn effect(&self) -> Option<&'static str>;
+
     /// Input tokens of a body of so many bytes, as far as they can be told before sending.
     /// `learned`: what a token takes of a body's bytes at this target.
     fn input(&self, bytes: u64, learned: &Ratio) -> u64;

@@ -8,7 +8,8 @@ use backstay_decide::aimd::Full;
 use backstay_decide::pacing::{Cost, Wait};
 
 use super::next::BUSY_LOOK;
-use super::standing::{Standing, Whose};
+use super::standing::Standing;
+use super::wish::Whose;
 use crate::sync::Mutex;
 
 /// After so long the call that is next in a line asks anew, whatever it was told: a reload may have

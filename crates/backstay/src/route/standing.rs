@@ -5,22 +5,25 @@ use std::time::Duration;
 
 use backstay_decide::aimd::{Full, Met, Place, Places};
 use backstay_decide::breaker::{
-    Admitted, Ask, KeyRest, Order, Passes, Planes, Refused, Rules, Turn, in_force,
+    Admitted, Ask, KeyRest, Order, Passes, Planes, Refused, Rules, Separation, Suits, Turn,
+    in_force,
 };
 use backstay_decide::extra::headroom::{self, Receiver};
 use backstay_decide::extra::{self, Arrival, Budget, Kind, Made, Thousandths, Visit};
 use backstay_decide::latency::{Circuit, Known, Latency, Present, PromptSize, Slow};
 use backstay_decide::pacing::{Cost, Dimension, Level, Seen, Slowed, Wait};
+use backstay_decide::tiers::Proof;
 use backstay_decide::usual::FirstTokens;
 use backstay_decide::{Dice, Fault, Moment};
 use backstay_wire::tokens::Ratio;
 
 use super::ending::{Brought, Ending};
-use super::paces::{self, Asked, Paced, Paces, Prompt};
+use super::paces::{self, Paced, Paces};
 use super::promised::Wanted;
 use super::rests::Rests;
 use super::speed::{Course, Going};
 use super::stay::{Stay, StayParts};
+use super::wish::{Whose, Wish};
 use crate::clock::{Clock, ThreadDice};
 use crate::policy::Target;
 
@@ -46,42 +49,10 @@ pub(super) struct Standing {
     heard: u64,
     first_tokens: FirstTokens,
     latency: Latency,
+    /// When the last call came, while something was against it, that could test it and was short.
+    short_came: Option<Moment>,
     /// Bytes a token takes, learned from reported usage.
     pub(super) ratio: Ratio,
-}
-
-/// What is asked of a target.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish<'a> {
-    /// The call, as its breakers see it.
-    pub ask: Ask,
-    /// The schema of its reply.
-    pub schema: Option<u64>,
-    /// The size of its body, with what is added to it for the target.
-    pub bytes: u64,
-    /// Its prompt.
-    pub prompt: &'a dyn Prompt,
-    /// Its output cap.
-    pub cap: Option<u64>,
-    /// Whose call it is.
-    pub whose: Whose,
-    /// What it is to the target's budget; `None`: it is there already.
-    pub arrival: Option<Arrival>,
-}
-
-/// Whose a call is that comes to a target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose {
-    /// The target's own: its first choice.
-    Own,
-    /// Another's, that could not answer it.
-    Fallback,
-}
-
-impl Wish<'_> {
-    fn asked(&self) -> Asked<'_> {
-        Asked { prompt: self.prompt, bytes: self.bytes, cap: self.cap, now: self.ask.now }
-    }
 }
 
 /// How a target stands at one moment.
@@ -93,6 +64,8 @@ pub(crate) struct Stand {
     pub in_flight: u32,
     /// Why it has no place for the call; `None`: it has.
     pub full: Option<Full>,
+    /// Whether the call would test it.
+    pub proof: Proof,
     /// Why its rates have no room for the call; `None`: they have, at some key.
     pub paced: Option<Wait>,
     /// Why it takes no more calls that fall back on it; `None`: it does, or the call is its own.
@@ -168,6 +141,7 @@ impl Standing {
             heard: 0,
             first_tokens: FirstTokens::default(),
             latency: Latency::default(),
+            short_came: None,
             ratio: Ratio::default(),
         }
     }
@@ -200,19 +174,39 @@ impl Standing {
     }
 
     /// A call came that would go here if it could.
-    pub(super) fn offer(&mut self, now: Moment, schema: Option<u64>) {
-        let rules = in_force(self.order.as_ref(), &self.target.breaker, now);
-        self.planes.offer(now, schema, &rules);
+    pub(super) fn offer(&mut self, wish: &Wish<'_>) {
+        let rules = in_force(self.order.as_ref(), &self.target.breaker, wish.now);
+        self.planes.offer(wish.now, wish.schema, &rules);
+        if self.planes.is_untroubled_for(wish.schema) {
+            return;
+        }
+        let (prospect, canary) =
+            (wish.prospect(&self.first_tokens, self.short_came), rules.canary());
+        if prospect.is_short(canary) && prospect.suits(canary) == Suits::Test {
+            self.short_came = Some(wish.now);
+        }
+    }
+
+    /// The call, as the breakers see it.
+    fn seen(&self, wish: &Wish<'_>, rules: &Rules) -> Ask {
+        let Wish { now, lease, elsewhere, .. } = *wish;
+        // Combined, any call is a test: seed S1's rule. And where nothing is tested, none is.
+        let any =
+            rules.separation == Separation::Combined || self.planes.is_untroubled_for(wish.schema);
+        let prospect = || wish.prospect(&self.first_tokens, self.short_came);
+        let suits = if any { Suits::Test } else { prospect().suits(rules.canary()) };
+        Ask { now, lease, elsewhere, suits }
     }
 
     pub(super) fn stand(&mut self, wish: &Wish<'_>) -> Stand {
         let paced = self.look_at_rates(wish);
-        let crowded = self.headroom(wish.whose, wish.ask.now).err();
-        let rules = in_force(self.order.as_ref(), &self.target.breaker, wish.ask.now);
+        let crowded = self.headroom(wish.whose, wish.now).err();
+        let rules = in_force(self.order.as_ref(), &self.target.breaker, wish.now);
         Stand {
             paced,
             crowded,
-            refused: self.planes.look(&wish.ask, wish.schema, &rules).err(),
+            proof: self.planes.proof(wish.now, wish.schema, &rules),
+            refused: self.planes.look(&self.seen(wish, &rules), wish.schema, &rules).err(),
             in_flight: self.places.in_flight(),
             full: self.places.check(wish.bytes, &self.target.limits.places).err(),
         }
@@ -279,7 +273,7 @@ impl Standing {
         wish: &Wish<'_>,
         way: fn(&mut Planes, &Ask, Option<u64>, &Rules) -> Admitted,
     ) -> (Option<(Parts, Known)>, Vec<Turn>) {
-        if self.headroom(wish.whose, wish.ask.now).is_err() {
+        if self.headroom(wish.whose, wish.now).is_err() {
             return (None, Vec::new());
         }
         let Ok(place) = self.places.take(wish.bytes, &self.target.limits.places) else {
@@ -287,17 +281,18 @@ impl Standing {
         };
         self.look_at_rates(wish);
         let limits = &self.target.limits;
-        let rules = in_force(self.order.as_ref(), &self.target.breaker, wish.ask.now);
-        let Admitted { passes, changes } = way(&mut self.planes, &wish.ask, wish.schema, &rules);
+        let rules = in_force(self.order.as_ref(), &self.target.breaker, wish.now);
+        let ask = self.seen(wish, &rules);
+        let Admitted { passes, changes } = way(&mut self.planes, &ask, wish.schema, &rules);
         let Ok(passes) = passes else {
             self.places.give(place);
             return (None, changes);
         };
         let by = (limits.counting, &self.ratio);
         let paced = self.paces.book(passes.key, &wish.asked(), by);
-        let (whose, now) = (wish.whose, wish.ask.now);
+        let (whose, now) = (wish.whose, wish.now);
         self.fallbacks += u32::from(whose == Whose::Fallback);
-        let arrives = |arrival| self.budget.arrive(arrival, &limits.retries, wish.ask.now);
+        let arrives = |arrival| self.budget.arrive(arrival, &limits.retries, wish.now);
         let visit = wish.arrival.map(arrives);
         let size = PromptSize::of(wish.bytes);
         let (mut present, slow) = self.speed(now);

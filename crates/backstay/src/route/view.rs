@@ -310,7 +310,7 @@ fn breaker_view(plane: Plane, breaker: &Breaker, limits: &Limits, sight: Sight<'
         error_rate: (seen.calls > 0).then(|| rounded(rate)),
         judged_calls: view.judged.map(|judged| judged.calls),
         surely_over: view.bound.map(rounded),
-        allowed: limits.rate,
+        allowed: view.allowed,
         failures_in_a_row: view.row,
         tests_in_flight: view.tests,
         tests_passed: match view.state {

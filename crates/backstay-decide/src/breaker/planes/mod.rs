@@ -9,87 +9,21 @@
 //! So a spent key does not take the others along, and a schema that a model cannot meet closes that
 //! model for that schema only. With [`Separation::Combined`] one breaker sees all three.
 
+mod rules;
+
 use std::fmt;
 
 use super::{
-    Ask, Breaker, Denial, Denied, Elsewhere, KeyRest, Keys, Limits, Mode, Pass, Report, State,
-    Transition,
+    Ask, Breaker, Denied, Elsewhere, KeyRest, Keys, Limits, Pass, Report, State, Transition,
 };
 use crate::dice::Dice;
+use crate::tiers::Proof;
 use crate::time::Moment;
+
+pub use rules::{Rules, Separation};
 
 /// Most schemas of one target kept count of; the one not asked for the longest makes way.
 const MAX_SCHEMAS: usize = 64;
-
-/// How the things that can be wrong are told apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Separation {
-    /// A breaker for each.
-    #[default]
-    Separate,
-    /// One for all: seed S1's rule.
-    Combined,
-}
-
-/// The limits of every plane.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rules {
-    /// How the planes are told apart.
-    pub separation: Separation,
-    /// Of availability.
-    pub availability: Limits,
-    /// Of throttling.
-    pub throttling: Limits,
-    /// Of quality.
-    pub quality: Limits,
-    /// Of all as one.
-    pub combined: Limits,
-}
-
-impl Rules {
-    /// The defaults.
-    pub const DEFAULT: Self = Self {
-        separation: Separation::Separate,
-        availability: Limits::AVAILABILITY,
-        throttling: Limits::THROTTLING,
-        quality: Limits::QUALITY,
-        combined: Limits::COMBINED,
-    };
-
-    /// The same with every plane in `mode`.
-    #[must_use]
-    pub const fn in_mode(mut self, mode: Mode) -> Self {
-        self.availability.mode = mode;
-        self.throttling.mode = mode;
-        self.quality.mode = mode;
-        self.combined.mode = mode;
-        self
-    }
-
-    /// The limits of a plane.
-    pub const fn limits(&self, plane: Plane) -> &Limits {
-        match plane {
-            Plane::Availability => &self.availability,
-            Plane::Throttling { .. } => &self.throttling,
-            Plane::Quality { .. } => &self.quality,
-            Plane::Combined => &self.combined,
-        }
-    }
-
-    /// The limits of the breaker that every call meets.
-    fn first(&self) -> (&Limits, Plane) {
-        match self.separation {
-            Separation::Separate => (&self.availability, Plane::Availability),
-            Separation::Combined => (&self.combined, Plane::Combined),
-        }
-    }
-}
-
-impl Default for Rules {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
 
 /// One thing that can be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -151,7 +85,7 @@ impl fmt::Display for Turn {
 impl Refused {
     /// Whether the call may go there all the same if nobody else is live.
     pub fn yields(&self) -> bool {
-        matches!(self.plane, Plane::Quality { .. }) || self.denied.why == Denial::Share
+        matches!(self.plane, Plane::Quality { .. }) || self.denied.why.spares()
     }
 }
 
@@ -260,6 +194,27 @@ impl Planes {
     /// Whether nothing is known against it.
     pub fn is_untroubled(&self, rules: &Rules) -> bool {
         self.all(rules).all(|(_, breaker)| breaker.is_untroubled())
+    }
+
+    /// Whether nothing is known against it that a call with this schema meets.
+    pub fn is_untroubled_for(&self, schema: Option<u64>) -> bool {
+        let quality = schema.and_then(|schema| self.of_schema(schema));
+        self.first.is_untroubled()
+            && quality.is_none_or(Breaker::is_untroubled)
+            && self.keys.are_untroubled()
+    }
+
+    /// Whether a call with this schema that goes there now is a test, and no other of its keys could
+    /// take the call.
+    pub fn proof(&self, now: Moment, schema: Option<u64>, rules: &Rules) -> Proof {
+        let first = (rules.first().0, Some(&self.first));
+        let quality = (&rules.quality, schema.and_then(|schema| self.of_schema(schema)));
+        let only_key = self.keys.throttling(0).filter(|_| self.keys.count() == 1);
+        let is_half_open = |(limits, breaker): (&Limits, Option<&Breaker>)| {
+            breaker.is_some_and(|breaker| breaker.is_half_open(now, limits))
+        };
+        let mut all = [first, quality, (&rules.throttling, only_key)].into_iter();
+        if all.any(is_half_open) { Proof::UnderTest } else { Proof::Proven }
     }
 
     fn of_schema(&self, schema: u64) -> Option<&Breaker> {
@@ -492,7 +447,7 @@ fn worse(one: Refused, other: Refused) -> Refused {
         (Some(one), Some(other)) => Some(one.max(other)),
         _ => None,
     };
-    let shown = if one.denied.why == Denial::Share { other } else { one };
+    let shown = if one.denied.why.spares() { other } else { one };
     Refused { denied: Denied { until, ..shown.denied }, ..shown }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::breaker::{Cut, Elsewhere, Paced, Seen, Shape, State, Suits, Verdict};
+use crate::breaker::{Cut, Denial, Elsewhere, Mode, Paced, Seen, Shape, State, Suits, Verdict};
 use crate::dice::{Scripted, Seeded};
 use crate::fault::Fault;
 

@@ -24,7 +24,7 @@ fn event() -> impl Strategy<Value = Event> {
         Verdict::Neutral,
     ]);
     let elsewhere = prop::sample::select(vec![Elsewhere::Live, Elsewhere::Nobody]);
-    let suits = prop::sample::select(vec![Suits::Test, Suits::Test, Suits::HealthyOnly]);
+    let suits = prop::sample::select(vec![Suits::Test, Suits::Test, unfit()]);
     prop_oneof![
         3 => (0_u64..40).prop_map(Event::Wait),
         8 => (elsewhere, suits).prop_map(|(elsewhere, suits)| Event::Offer(elsewhere, suits)),

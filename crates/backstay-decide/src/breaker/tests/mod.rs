@@ -37,6 +37,11 @@ const fn ask(now: Moment) -> Ask {
     Ask { now, lease: LEASE, elsewhere: Elsewhere::Live, suits: Suits::Test }
 }
 
+/// A call that is no test.
+const fn unfit() -> Suits {
+    Suits::HealthyOnly(Unfit::Effect { field: "store" })
+}
+
 const fn alone(now: Moment) -> Ask {
     Ask { elsewhere: Elsewhere::Nobody, ..ask(now) }
 }

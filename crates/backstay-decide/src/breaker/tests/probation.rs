@@ -19,6 +19,24 @@ fn on_probation_a_quarter_then_a_half_then_all_go_through() {
 }
 
 #[test]
+fn on_probation_a_rate_of_its_own_may_hold() {
+    let mut bench = Bench::on_probation(at(30));
+    bench.limits.z = 0.0;
+    bench.limits.probation.rate = 0.05;
+    let view = |bench: &Bench, now| bench.breaker.view(now, &bench.limits).allowed;
+    assert!((view(&bench, at(40)) - 0.05).abs() < f64::EPSILON);
+    assert!((view(&bench, at(90)) - 0.15).abs() < f64::EPSILON);
+    for _ in 0..9 {
+        assert_eq!(bench.call(at(40), Verdict::Success), None);
+    }
+    let opened = bench.call(at(40), Verdict::Failure).unwrap();
+    let Transition::Reopened { why: Why::Rate { limit, .. }, .. } = opened else {
+        panic!("{opened}");
+    };
+    assert!((limit - 0.05).abs() < f64::EPSILON);
+}
+
+#[test]
 fn on_probation_less_is_forgiven() {
     let mut bench = Bench::on_probation(at(30));
     bench.limits.failures = 5;

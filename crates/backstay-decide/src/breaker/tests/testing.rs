@@ -43,10 +43,29 @@ fn a_call_outside_the_share_is_told_when_the_next_is_due() {
 #[test]
 fn a_call_that_does_not_suit_is_no_test_unless_nobody_else_is() {
     let mut bench = Bench::opened(at(0));
-    let unsuited = Ask { suits: Suits::HealthyOnly, ..ask(at(30)) };
-    assert_eq!(bench.admit(unsuited).unwrap_err().why, Denial::Share);
+    let unsuited = Ask { suits: unfit(), ..ask(at(30)) };
+    let why = Denial::Unfit(Unfit::Effect { field: "store" });
+    assert_eq!(bench.admit(unsuited).unwrap_err().why, why);
     assert!(bench.admit(Ask { elsewhere: Elsewhere::Nobody, ..unsuited }).is_ok());
     assert!(Bench::on_probation(at(30)).admit(unsuited).is_ok());
+    // Out of the share, that is the reason.
+    assert_eq!(bench.admit(Ask { now: at(31), ..unsuited }).unwrap_err().why, Denial::Share);
+}
+
+#[test]
+fn where_no_call_suits_for_minutes_any_may_be_a_test() {
+    let mut bench = Bench::opened(at(0));
+    let unsuited = |now| Ask { suits: unfit(), ..ask(now) };
+    for second in 30..330 {
+        assert!(bench.offer(unsuited(at(second))).is_err(), "at {second} s");
+    }
+    let test = bench.offer(unsuited(at(330))).unwrap();
+    assert!(test.is_probe());
+    assert!(bench.offer(unsuited(at(331))).is_err());
+    let mut never = Bench::opened(at(0));
+    never.limits.canary.patience = Duration::ZERO;
+    assert!(never.offer(unsuited(at(30))).is_err());
+    assert!(never.offer(unsuited(at(9_000))).is_err());
 }
 
 #[test]

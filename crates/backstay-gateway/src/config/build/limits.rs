@@ -39,12 +39,7 @@ impl Loading<'_> {
     }
 
     fn rate_parts(&mut self, name: &str, table: &RatesTable) {
-        let share = table.share.unwrap_or(1.0);
-        if !(share > 0.0 && share <= 1.0) {
-            let message = format!("`share` is {share}; above 0 and at most 1 is allowed");
-            let path = ["models", name, "rates", "share"];
-            self.wrong(&path, "out-of-range", message, "0.8 is 80 %");
-        }
+        self.some_part(&["models", name, "rates", "share"], table.share, "0.8 is 80 %");
         let path = ["models", name, "rates", "burst"];
         self.part(&path, table.burst.unwrap_or(0.0), "0.2 is 20 % of a minute's rate");
     }
@@ -54,6 +49,14 @@ impl Loading<'_> {
         for (key, part) in [("earned", table.earned), ("at_once_share", table.at_once_share)] {
             self.part(&[path, &[key]].concat(), part.unwrap_or(0.0), "0.1 is 10 %");
         }
+    }
+
+    /// Notes a part of something that is none of it, or more than all.
+    pub(super) fn some_part(&mut self, path: &[&str], part: Option<f64>, help: &str) {
+        let Some(part) = part.filter(|part| !(*part > 0.0 && *part <= 1.0)) else { return };
+        let key = path.last().copied().unwrap_or_default();
+        let message = format!("`{key}` is {part}; above 0 and at most 1 is allowed");
+        self.wrong(path, "out-of-range", message, help);
     }
 
     /// Notes a part of something that is not 0 to 1.

@@ -43,24 +43,13 @@ pub(super) fn folds_whole(contract: &Contract) -> bool {
             _ => matches!(raw, b"null" | b"false"),
         }
     });
-    has_plain_fields && !has_server_tools(contract)
+    has_plain_fields && !contract.has_server_tools()
 }
 
 /// Whether a `thinking` field asks for none.
 fn is_off(raw: &[u8]) -> bool {
     let thinking: Value = serde_json::from_slice(raw).unwrap_or_default();
     thinking.is_null() || thinking.get("type").is_some_and(|kind| kind == "disabled")
-}
-
-/// Whether a tool runs at the provider: its blocks have no place in a fold. A tool of the caller's
-/// has no `type` in a Messages request, or `custom`.
-fn has_server_tools(contract: &Contract) -> bool {
-    let raw = contract.head.raw(&contract.ask.body, "tools").unwrap_or(b"null");
-    if contract.ask.dialect != Dialect::Anthropic || raw == b"null" {
-        return false;
-    }
-    let tools: Vec<Value> = serde_json::from_slice(raw).unwrap_or_default();
-    tools.iter().filter_map(|tool| tool.get("type")).any(|kind| !kind.is_null() && kind != "custom")
 }
 
 /// The output cap to send: the raised one, the caller's, or the route's, within what the model can

@@ -5,14 +5,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use backstay_decide::aimd::Bounds;
-use backstay_decide::breaker::Suits;
 use backstay_decide::pacing::{Dimension, Per, Rate, Unit};
 use backstay_wire::Dialect;
 use backstay_wire::tokens::Ratio;
 
 use super::super::guard::Held;
 use super::super::paces::Prompt;
-use super::super::standing::{Whose, Wish};
+use super::super::wish::{Whose, Wish};
 use super::*;
 use crate::policy::{Policy, Provider, Target};
 use crate::route::{Health, direct};
@@ -22,6 +21,10 @@ use crate::route::{Health, direct};
 struct Nothing;
 
 impl Prompt for Nothing {
+    fn effect(&self) -> Option<&'static str> {
+        None
+    }
+
     fn input(&self, _: u64, _: &Ratio) -> u64 {
         0
     }
@@ -43,12 +46,11 @@ fn health(clock: Clock, rates: &[Rate], places: u32) -> Arc<TargetHealth> {
 fn wish(now: Moment) -> Wish<'static> {
     let lease = Duration::from_mins(1);
     Wish {
-        ask: backstay_decide::breaker::Ask {
-            now,
-            lease,
-            elsewhere: Elsewhere::Nobody,
-            suits: Suits::Test,
-        },
+        now,
+        lease,
+        elsewhere: Elsewhere::Nobody,
+        left: lease,
+        min_attempt: Duration::from_secs(1),
         schema: None,
         bytes: 0,
         prompt: &Nothing,
