@@ -3,7 +3,7 @@
 //! The folders stand in the order of a call: [`contract`] settles what is asked, [`admit`] lets it
 //! in, [`route`] chooses who answers, [`attempt`] asks, [`validate`] judges the reply, [`recover`]
 //! decides what to do about a bad one, [`record`] writes down what happened. [`call`] is the spine
-//! that strings them together.
+//! that strings them together. [`guard`] stands apart: it holds a stream of one's own client to limits.
 //!
 //! ```no_run
 //! use backstay::call::{self, Body};
@@ -37,6 +37,7 @@ pub mod clock;
 pub mod contract;
 pub mod engine;
 pub mod fault;
+pub mod guard;
 mod kept;
 pub mod operator;
 pub mod policy;
