@@ -47,6 +47,8 @@ pub enum Fault {
     NoFirstToken,
     /// `gap` ran out: content came, then silence.
     Stalled,
+    /// The text came more slowly than the route's gate allows.
+    TooSlow,
     /// `total` ran out before the reply was whole.
     TotalTimeout,
     /// 429 for too many requests or tokens: a wait helps.
@@ -87,6 +89,8 @@ pub enum Fault {
     MalformedReply,
     /// The reply broke off: no terminal event.
     StreamCut,
+    /// The model says the same again and again.
+    Looping,
     /// JSON was asked for; the content is not one JSON value.
     NotJson,
     /// The content is JSON and breaks the schema.
@@ -97,11 +101,12 @@ pub enum Fault {
 
 impl Fault {
     /// All of them, in order.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 29] = [
         Self::ConnectFailed,
         Self::ConnectionLost,
         Self::NoFirstToken,
         Self::Stalled,
+        Self::TooSlow,
         Self::TotalTimeout,
         Self::RateLimited,
         Self::Overloaded,
@@ -122,6 +127,7 @@ impl Fault {
         Self::Empty,
         Self::MalformedReply,
         Self::StreamCut,
+        Self::Looping,
         Self::NotJson,
         Self::SchemaError,
         Self::SemanticError,
@@ -134,6 +140,7 @@ impl Fault {
             Self::ConnectionLost => "provider_connection_lost",
             Self::NoFirstToken => "provider_first_token_timeout",
             Self::Stalled => "provider_stream_stalled",
+            Self::TooSlow => "provider_too_slow",
             Self::TotalTimeout => "provider_total_timeout",
             Self::RateLimited => "provider_rate_limited",
             Self::Overloaded => "provider_overloaded",
@@ -154,6 +161,7 @@ impl Fault {
             Self::Empty => "reply_empty",
             Self::MalformedReply => "reply_malformed",
             Self::StreamCut => "provider_stream_cut",
+            Self::Looping => "reply_looping",
             Self::NotJson => "reply_not_json",
             Self::SchemaError => "reply_schema_error",
             Self::SemanticError => "reply_semantic_error",
@@ -167,6 +175,7 @@ impl Fault {
             | Self::ConnectionLost
             | Self::NoFirstToken
             | Self::Stalled
+            | Self::TooSlow
             | Self::TotalTimeout
             | Self::RateLimited
             | Self::Overloaded
@@ -178,6 +187,7 @@ impl Fault {
             | Self::Empty
             | Self::MalformedReply
             | Self::StreamCut
+            | Self::Looping
             | Self::NotJson
             | Self::SchemaError
             | Self::SemanticError => Side::Provider,
@@ -196,6 +206,7 @@ impl Fault {
     ///
     /// [`Verdict::Failure`] for transport, timeouts, 5xx, a cut stream and a broken envelope.
     /// [`Verdict::Success`] where an answer came, if only a bad one or a refusal.
+    /// [`Verdict::Soft`] where it came slowly.
     /// [`Verdict::Neutral`] where a healthy target answers without the model: throttling, rejecting.
     pub const fn availability(self) -> Verdict {
         match self {
@@ -223,9 +234,11 @@ impl Fault {
             | Self::Truncated
             | Self::Paused
             | Self::UnknownFinish
+            | Self::Looping
             | Self::NotJson
             | Self::SchemaError
             | Self::SemanticError => Verdict::Success,
+            Self::TooSlow => Verdict::Soft,
         }
     }
 

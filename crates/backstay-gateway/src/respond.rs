@@ -102,7 +102,11 @@ fn fault_status(fault: Fault, error: &CallError) -> u16 {
     match fault {
         Fault::RateLimited | Fault::QuotaExhausted => 429,
         Fault::Overloaded => 503,
-        Fault::NoFirstToken | Fault::Stalled | Fault::TotalTimeout | Fault::ProviderTimeout => 504,
+        Fault::NoFirstToken
+        | Fault::Stalled
+        | Fault::TooSlow
+        | Fault::TotalTimeout
+        | Fault::ProviderTimeout => 504,
         Fault::BadRequest => theirs.filter(|status| (400..500).contains(status)).unwrap_or(400),
         Fault::ContentPolicy | Fault::ContextExceeded => 400,
         Fault::NotFound => 404,
@@ -120,6 +124,7 @@ fn fault_status(fault: Fault, error: &CallError) -> u16 {
         | Fault::Empty
         | Fault::MalformedReply
         | Fault::StreamCut
+        | Fault::Looping
         | Fault::NotJson
         | Fault::SchemaError
         | Fault::SemanticError => 502,

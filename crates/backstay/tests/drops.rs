@@ -18,7 +18,7 @@ use backstay::call::{self, Body};
 use backstay::contract::{Ask, Caller};
 use backstay::engine::Engine;
 use backstay::policy::{
-    LastResort, Pattern, Policy, Provider, Queueing, Route, StreamMode, Target, Upstream,
+    LastResort, Pattern, Policy, Provider, Queueing, Route, StreamMode, Target, Tokens, Upstream,
 };
 use backstay::record::{CallLog, Row};
 use backstay_decide::aimd::Bounds;
@@ -113,6 +113,23 @@ const BEHAVIOURS: &[Behaviour] = &[
         name: "buffered",
         steps: SLOW_STREAM,
         set: |route| route.stream = Some(StreamMode::Buffered),
+        more: streamed,
+        ..PLAIN
+    },
+    Behaviour {
+        name: "passthrough",
+        steps: SLOW_STREAM,
+        set: |route| route.stream = Some(StreamMode::Passthrough),
+        more: streamed,
+        ..PLAIN
+    },
+    Behaviour {
+        name: "windowed",
+        steps: &["healthy+n=6+gap=200ms+size=600"],
+        set: |route| {
+            route.stream = Some(StreamMode::Windowed);
+            route.holding.window.tokens = Tokens(50);
+        },
         more: streamed,
         ..PLAIN
     },

@@ -100,6 +100,7 @@ fn policy(mock: &Mock, model: &str, change: impl FnOnce(&mut Route)) -> Policy {
         }],
         upstream: Upstream::Auto,
         stream: None,
+        holding: backstay::policy::Holding::default(),
         on_refusal: RefusalPolicy::LastResort,
         on_disconnect: backstay::policy::OnDisconnect::Cancel,
         mending: Arc::default(),

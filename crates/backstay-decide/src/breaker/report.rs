@@ -106,9 +106,11 @@ fn throttling(seen: Seen) -> Verdict {
     }
 }
 
-/// Only a whole answer can have a bad shape: one that was refused, filtered or cut has none.
+/// Only a whole answer can have a bad shape: one that was refused, filtered or cut has none. A loop is
+/// bad whatever was asked for.
 fn quality(seen: Seen) -> Verdict {
     match (seen.shape, seen.fault) {
+        (_, Some(Fault::Looping)) => Verdict::Failure,
         (Shape::Structured, None) => Verdict::Success,
         (Shape::Structured, Some(Fault::NotJson | Fault::SchemaError | Fault::SemanticError)) => {
             Verdict::Failure
@@ -172,7 +174,8 @@ mod tests {
             | Fault::Truncated
             | Fault::Paused
             | Fault::UnknownFinish => "++.+",
-            Fault::NotJson | Fault::SchemaError | Fault::SemanticError => "++--",
+            Fault::TooSlow => "~..~",
+            Fault::Looping | Fault::NotJson | Fault::SchemaError | Fault::SemanticError => "++--",
         };
         for fault in Fault::ALL {
             let seen = Seen { fault: Some(fault), shape: Shape::Structured, ..Seen::default() };

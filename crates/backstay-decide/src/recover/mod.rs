@@ -216,8 +216,12 @@ fn wish(facts: &Facts, dice: &mut dyn Dice) -> Decision {
         | Fault::MalformedReply
         | Fault::Empty => transient(facts, dice),
         Fault::ConnectFailed | Fault::NoFirstToken | Fault::Stalled | Fault::TotalTimeout => {
-            leave_or_repeat(facts, dice)
+            leave_or_repeat(facts, "a silent target is left at once while another is live", dice)
         }
+        Fault::Looping => {
+            leave_or_repeat(facts, "a looping target is left at once while another is live", dice)
+        }
+        Fault::TooSlow => elsewhere_or_end(facts, "a slow stream is left for a live target only"),
         Fault::QuotaExhausted => other_key(facts).unwrap_or_else(|| {
             elsewhere_or_end(facts, "a spent quota does not come back by waiting")
         }),
@@ -286,13 +290,11 @@ fn other_key(facts: &Facts) -> Option<Decision> {
     (facts.other_key == OtherKey::Live).then_some(Decision { next, why })
 }
 
-/// Nobody there, or silence: a live tier takes over at once; alone, it is a fault that may pass.
-fn leave_or_repeat(facts: &Facts, dice: &mut dyn Dice) -> Decision {
+/// Nobody there, silence, or a loop: a live tier takes over at once; alone, it is a fault that may
+/// pass.
+fn leave_or_repeat(facts: &Facts, rule: &'static str, dice: &mut dyn Dice) -> Decision {
     if facts.live_elsewhere > 0 {
-        return Decision {
-            next: Next::Elsewhere,
-            why: Why::Rule("a silent target is left at once while another is live"),
-        };
+        return Decision { next: Next::Elsewhere, why: Why::Rule(rule) };
     }
     transient(facts, dice)
 }
@@ -355,6 +357,10 @@ fn elsewhere_or(facts: &Facts, why: Why) -> Decision {
 
 /// Where a call ends that cannot go on.
 fn end(facts: &Facts, why: Why) -> Decision {
+    if facts.fault == Fault::TooSlow {
+        // Its stream is there, and no substitute is better than the model's own slow words.
+        return Decision { next: Next::Hand, why };
+    }
     let next = match (facts.fallback, facts.last_resort, is_refusal(facts.fault)) {
         (Fallback::Has, _, false) => Next::Fallback,
         (_, LastResort::Has, _) => Next::LastResort,

@@ -101,6 +101,7 @@ fn cases(fault: Fault) -> Vec<(&'static str, Facts)> {
         | Fault::ConnectionLost
         | Fault::NoFirstToken
         | Fault::Stalled
+        | Fault::TooSlow
         | Fault::TotalTimeout
         | Fault::Overloaded
         | Fault::ServerError
@@ -116,6 +117,7 @@ fn cases(fault: Fault) -> Vec<(&'static str, Facts)> {
         | Fault::Empty
         | Fault::MalformedReply
         | Fault::StreamCut
+        | Fault::Looping
         | Fault::NotJson => {}
     }
     cases

@@ -368,6 +368,7 @@ proptest! {
         let callers_own = matches!(facts.fault, Fault::BadRequest | Fault::TooLarge);
         prop_assert!(next != Next::LastResort || facts.last_resort == LastResort::Has);
         prop_assert!(next != Next::Fail || callers_own || facts.last_resort == LastResort::HasNot);
+        prop_assert!(facts.fault != Fault::TooSlow || matches!(next, Next::Elsewhere | Next::Hand));
         prop_assert!(next != Next::Fallback || facts.fallback == Fallback::Has);
         let stands = is_refusal(facts.fault)
             || facts.fault == Fault::SemanticError && facts.on_semantic != OnSemantic::Reask;
@@ -377,7 +378,7 @@ proptest! {
         }
         prop_assert!(!callers_own || next == Next::Fail);
         let may_be_handed = is_refusal(facts.fault)
-            || matches!(facts.fault, Fault::Paused | Fault::Truncated);
+            || matches!(facts.fault, Fault::Paused | Fault::Truncated | Fault::TooSlow);
         prop_assert!(next != Next::Hand || may_be_handed);
     }
 

@@ -14,10 +14,11 @@ use super::breaker_words::BreakerTable;
 use super::limit_words::{PlacesTable, RatesTable, RetriesTable};
 use super::mend_words::{AlignTable, FieldTable, MendTable, ReportWord};
 use super::queue_words::QueueTable;
+use super::stream_words::{GateTable, StreamWord, WindowTable};
 use super::words::{
     AuthWord, CapWord, Day, DialectWord, DisconnectWord, KeyText, Length, RefusalWord,
-    RouteModeWord, RuntimeWord, SemanticWord, StreamWord, StructuredWord, SubsetWord, TemplateText,
-    Tier, TimerText, UpstreamWord,
+    RouteModeWord, RuntimeWord, SemanticWord, StructuredWord, SubsetWord, TemplateText, Tier,
+    TimerText, UpstreamWord,
 };
 
 /// The configuration of Backstay.
@@ -313,10 +314,16 @@ pub(super) struct RouteTable {
     /// How a call that the caller does not stream is asked of the provider: `"auto"` (streamed when
     /// the output cap is unknown or above 1,000 tokens), `"stream"` or `"as_asked"`.
     pub(super) upstream: UpstreamWord,
-    /// How a call that the caller streams is handed on: `"gate"` (from the first content on; a
-    /// failure before it is rerouted) or `"buffered"` (when the whole answer is checked). Default:
+    /// How a call that the caller streams is handed on, see [streams](streams.md): `"passthrough"` (as
+    /// it comes), `"gate"` (from the first content on; a failure before it is rerouted), `"windowed"`
+    /// (the newest part held back) or `"buffered"` (when the whole answer is checked). Default:
     /// `"buffered"` with a schema or rules, else `"gate"`.
     pub(super) stream: Option<StreamWord>,
+    /// The pace a stream has to show at the gate, as `{ tokens = 32, min_tokens_per_second = 5 }`.
+    /// Default: none; its first content opens the gate.
+    pub(super) gate: GateTable,
+    /// What the mode `"windowed"` holds back. Default: 256 tokens.
+    pub(super) window: WindowTable,
     /// What a refusal leads to: `"last_resort"` (that, else the provider's reason) or `"next_tier"`.
     pub(super) on_refusal: RefusalWord,
     /// What becomes of a call whose caller leaves: `"cancel"` (the provider is cancelled at once) or
@@ -357,6 +364,8 @@ impl Default for RouteTable {
             report_edits: ReportWord::OnRequest,
             upstream: UpstreamWord::Auto,
             stream: None,
+            gate: GateTable::default(),
+            window: WindowTable::default(),
             on_refusal: RefusalWord::LastResort,
             on_disconnect: DisconnectWord::Cancel,
             finish_within: Length::seconds(30),

@@ -19,6 +19,7 @@ mod problem;
 mod queue_words;
 mod return_words;
 mod schema;
+mod stream_words;
 mod tree;
 mod wording;
 mod words;

@@ -217,16 +217,6 @@ impl RuntimeWord {
     }
 }
 
-/// How a streamed call is handed on.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum StreamWord {
-    /// From the first content on.
-    Gate,
-    /// When the whole answer is checked.
-    Buffered,
-}
-
 /// What a refusal leads to.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

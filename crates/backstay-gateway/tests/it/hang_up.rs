@@ -15,10 +15,10 @@ const ROUTE: &str = "deadline = \"20s\"\n\
     timeouts = { first_token = \"15s\", gap = \"15s\", total = \"18s\" }\nmax_output_tokens = 900";
 
 /// 100 ms, and 50 for a machine that does other things beside.
-const SOON: Duration = Duration::from_millis(150);
+pub(crate) const SOON: Duration = Duration::from_millis(150);
 
 /// Waits until the provider has seen `count` requests for `model`.
-async fn arrived(world: &World, model: &str, count: usize) {
+pub(crate) async fn arrived(world: &World, model: &str, count: usize) {
     let end = Instant::now() + Duration::from_secs(3);
     while world.log(model).len() < count {
         assert!(Instant::now() < end, "request {count} for {model} never came");
@@ -27,7 +27,7 @@ async fn arrived(world: &World, model: &str, count: usize) {
 }
 
 /// How long until the provider noticed that the last request for `model` is given up.
-async fn noticed(world: &World, model: &str) -> Duration {
+pub(crate) async fn noticed(world: &World, model: &str) -> Duration {
     let began = Instant::now();
     loop {
         let last = world.log(model).pop().expect("a request");

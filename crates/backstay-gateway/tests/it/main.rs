@@ -26,6 +26,7 @@ mod limits;
 mod lowered;
 mod mending;
 mod metered;
+mod modes;
 mod pairs;
 mod patience;
 mod queue;

@@ -11,7 +11,7 @@ use crate::world::{
     BOTH, HELLO, Setup, TICKET, TRIAGE, World, pairs, provider, request, short, streamed, triaged,
 };
 
-const ROUTE: &str = "deadline = \"6s\"\n\
+pub(crate) const ROUTE: &str = "deadline = \"6s\"\n\
     timeouts = { connect = \"500ms\", first_token = \"600ms\", gap = \"400ms\", total = \"3s\" }\n\
     max_output_tokens = 600";
 
@@ -56,7 +56,7 @@ fn name(kind: &str, at: usize, caller: Dialect, target: Dialect) -> String {
 }
 
 /// What is wrong with a stream that must be whole.
-fn not_whole(seen: &Seen, told: &Told) -> Vec<String> {
+pub(crate) fn not_whole(seen: &Seen, told: &Told) -> Vec<String> {
     let mut wrongs = Vec::new();
     if seen.status != 200 || !seen.header("content-type").starts_with("text/event-stream") {
         wrongs.push(format!("status {} {}", seen.status, seen.text()));
@@ -72,7 +72,7 @@ fn not_whole(seen: &Seen, told: &Told) -> Vec<String> {
 }
 
 /// What is wrong with a stream that must end in one error.
-fn not_broken(dialect: Dialect, seen: &Seen, told: &Told, code: &str) -> Vec<String> {
+pub(crate) fn not_broken(dialect: Dialect, seen: &Seen, told: &Told, code: &str) -> Vec<String> {
     let mut wrongs = Vec::new();
     if (told.terminals, told.late, told.errors.len()) != (0, 0, 1) {
         wrongs.push(format!("not one error at the end: {}", seen.text()));

@@ -91,6 +91,16 @@ impl Delta {
         }
     }
 
+    /// Bytes of what the model writes here: text, reasoning, a refusal or arguments of a call.
+    pub fn text_bytes(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Reasoning(text) | Self::Refusal(text) => text.len(),
+            Self::ToolArguments { fragment, .. } => fragment.len(),
+            Self::OtherChoice { delta, .. } => delta.text_bytes(),
+            _ => 0,
+        }
+    }
+
     /// `delta` as what it is for another choice. What is the whole stream's stays as it is.
     pub fn of_choice(choice: u32, delta: Self) -> Self {
         match delta {

@@ -1,11 +1,16 @@
 //! Reads a stream to its end, or to its first content.
 
+use std::time::Duration;
+
 use backstay_decide::fault::Fault;
 use backstay_wire::chat::{Fold, FoldEnd, Terminator};
 use backstay_wire::{Delta, Finish, Reply};
 
+use tokio::time::{Instant, timeout_at};
+
 use super::stream::{Opened, Piece, Told, Waiting};
 use super::{Failure, Got, Seen, classify};
+use crate::policy::{Pace, Tokens, Window};
 use crate::route::Going;
 
 /// The whole reply of so many choices that a stream adds up to.
@@ -95,7 +100,7 @@ pub(super) async fn gate(
             }
             Sign::Wait => {}
             Sign::Release => return Ok(Got::Live(opened)),
-            Sign::Refusal => return Ok(Got::LiveRefusal(opened)),
+            Sign::Refusal => return Ok(refusing(opened)),
             Sign::Call => return called(opened, told, seen).await,
         }
     }
@@ -130,6 +135,129 @@ async fn called(mut opened: Box<Opened>, told: Told, seen: &mut Seen) -> Result<
     (seen.first_token, seen.gaps) = (opened.first_token(), opened.gaps());
     let whole = calls.over()?.whole(opened.dialect(), told)?;
     Ok(Got::Whole(Box::new(whole)))
+}
+
+/// What of a stream has to be there before it is released.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Lead {
+    /// A pace, or the stream is doubtful.
+    Pace(Pace),
+    /// A window's worth, or what came within the window's time.
+    Window(Window),
+}
+
+impl Lead {
+    fn tokens(self) -> Tokens {
+        match self {
+            Self::Pace(pace) => pace.tokens,
+            Self::Window(window) => window.tokens,
+        }
+    }
+
+    /// How long is waited for it, from the first content on.
+    fn time(self) -> Option<Duration> {
+        match self {
+            Self::Pace(pace) => Some(pace.within),
+            Self::Window(window) => window.time,
+        }
+    }
+}
+
+/// What has been read of a stream that is not released yet.
+struct Led {
+    said: Waiting,
+    /// When each piece came, where the lead is a window with a time.
+    came: Vec<Instant>,
+    refuses: bool,
+}
+
+/// Reads on until `lead` is there, or the end: a stream that is over by then is judged like any whole
+/// reply, and so is one that calls a tool before that.
+pub(super) async fn lead(
+    mut opened: Box<Opened>,
+    (told, lead): (Told, Lead),
+    seen: &mut Seen,
+) -> Result<Got, Failure> {
+    let said = Waiting::new(told.caller).of_choices(told.choices);
+    let mut led = Led { said, came: Vec::new(), refuses: false };
+    let mut text = 0;
+    while !led.said.is_over() {
+        let began = opened.first_content().filter(|_| !led.said.has_call());
+        let until = began.zip(lead.time()).map(|(began, time)| began + time);
+        let piece = match read_until(&mut opened, until).await {
+            Ok(Some(piece)) => piece,
+            Ok(None) => break,
+            Err(Late::Fault(fault)) if is_silence(fault.fault) && led.said.is_finished() => break,
+            Err(Late::Fault(failure)) => return Err(failure),
+            Err(Late::Lead) => return Ok(released(opened, lead, led, Pacing::Late)),
+        };
+        led.refuses |= text == 0 && matches!(sign(&piece)?, Sign::Refusal);
+        text += piece.text_bytes();
+        if matches!(lead, Lead::Window(Window { time: Some(_), .. })) {
+            led.came.push(Instant::now());
+        }
+        led.said.push(piece)?;
+        let is_there = text >= lead.tokens().bytes();
+        if is_there && !led.said.has_call() && !led.said.is_over() {
+            return Ok(released(opened, lead, led, Pacing::InTime));
+        }
+    }
+    seen.armed.held.goes(Going::Folded);
+    (seen.first_token, seen.gaps) = (opened.first_token(), opened.gaps());
+    let whole = led.said.over()?.whole(opened.dialect(), told)?;
+    Ok(Got::Whole(Box::new(whole)))
+}
+
+/// Why no piece came.
+enum Late {
+    /// The stream has failed.
+    Fault(Failure),
+    /// What is waited for did not come in its time.
+    Lead,
+}
+
+async fn read_until(opened: &mut Opened, until: Option<Instant>) -> Result<Option<Piece>, Late> {
+    let read = opened.read_on();
+    match until {
+        None => read.await.map_err(Late::Fault),
+        // A read that is given up loses nothing: what has come is in the stream.
+        Some(until) => match timeout_at(until, read).await {
+            Ok(read) => read.map_err(Late::Fault),
+            Err(_) => Err(Late::Lead),
+        },
+    }
+}
+
+/// Whether the lead was there in its time.
+#[derive(Clone, Copy)]
+enum Pacing {
+    InTime,
+    Late,
+}
+
+/// A stream that may be released, as far as it goes.
+fn released(mut opened: Box<Opened>, lead: Lead, led: Led, pacing: Pacing) -> Got {
+    for piece in led.said.into_pieces() {
+        opened.hold(piece);
+    }
+    if let Lead::Window(window) = lead {
+        opened.hold_back(window, &led.came);
+    }
+    match (lead, pacing) {
+        _ if led.refuses => refusing(opened),
+        (Lead::Pace(pace), Pacing::Late) => {
+            let (tokens, within) = (pace.tokens.0, pace.within);
+            let note = format!("the stream did not bring {tokens} tokens within {within:.1?}");
+            Got::Doubtful(opened, Box::new(Failure::new(Fault::TooSlow, note)))
+        }
+        (Lead::Pace(_), Pacing::InTime) | (Lead::Window(_), _) => Got::Live(opened),
+    }
+}
+
+/// A stream that opens with a refusal.
+fn refusing(opened: Box<Opened>) -> Got {
+    let failure = Failure::new(Fault::Refused, "the stream opens with a refusal");
+    Got::Doubtful(opened, Box::new(failure))
 }
 
 enum Sign {

@@ -4,7 +4,7 @@
 //!  Armed ─send─▶ head ─┬─ not 2xx ───────────────▶ classify ─▶ Failure
 //!                      ├─ a JSON body ─read─▶ Got::Whole, or Failure
 //!                      └─ a stream ─┬─ caller wants it whole ─fold─▶ Got::Whole, or Failure
-//!                                   └─ gate: first content ──────▶ Got::Live, or Failure
+//!                                   └─ held as its mode says ────▶ Got::Live, or Failure
 //! ```
 //! Whatever happens comes back as a value; nothing is retried here.
 
@@ -32,8 +32,10 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::contract::{Contract, Wants};
 use crate::engine::Engine;
+use crate::policy::{Holding, StreamMode};
 use crate::route::{Armed, Going, Shot, Timed};
 use adapter::{Form, Outgoing};
+use fold::Lead;
 use stream::{Opened, StreamTimers, Told};
 use transport::{Incoming, SendFault};
 
@@ -76,8 +78,8 @@ pub(crate) enum Got {
     Whole(Box<Whole>),
     /// A stream whose first content is there.
     Live(Box<Opened>),
-    /// A stream that opens with a refusal, before anything was released.
-    LiveRefusal(Box<Opened>),
+    /// A stream of which nothing was released, and why another one may be better.
+    Doubtful(Box<Opened>, Box<Failure>),
 }
 
 /// A whole reply.
@@ -145,7 +147,7 @@ pub(crate) async fn race(engine: &Engine, contract: &Contract, shot: Box<Shot>) 
     let mut armed = shot.first;
     armed.held.goes(match armed.request.form {
         Form::Plain => Going::Plain,
-        Form::Stream if is_gated(contract, &armed) => Going::Released,
+        Form::Stream if is_released(contract, &armed) => Going::Released,
         Form::Stream => Going::Folded,
     });
     let timers = armed.stream_timers();
@@ -161,7 +163,7 @@ pub(crate) async fn race(engine: &Engine, contract: &Contract, shot: Box<Shot>) 
     };
     let result = one(engine, contract, &mut seen, timers).await;
     seen.took = timers.sent.elapsed();
-    if let Ok(Got::Live(opened) | Got::LiveRefusal(opened)) = &result {
+    if let Ok(Got::Live(opened) | Got::Doubtful(opened, _)) = &result {
         seen.first_token = opened.first_token();
     }
     seen.result = result;
@@ -253,16 +255,28 @@ fn request(outgoing: &mut Outgoing) -> Request<Full<Bytes>> {
     request
 }
 
-/// A stream: folded when the caller, or a check, needs it whole; else held at the gate.
+/// A stream: folded when the caller, or a check, needs it whole; else held as its mode says.
 async fn streamed(
     contract: &Contract,
     seen: &mut Seen,
     mut opened: Box<Opened>,
 ) -> Result<Got, Failure> {
-    if is_gated(contract, &seen.armed) {
-        let usage = matches!(contract.wants, Wants::Stream { usage: true });
-        let told = Told { caller: contract.ask.dialect, usage };
-        return fold::gate(opened, told, seen).await;
+    let Holding { pace, window } = contract.route.holding;
+    if let Wants::Stream { usage } = contract.wants
+        && is_released(contract, &seen.armed)
+    {
+        let choices = contract.most_choices();
+        let told = Told { caller: contract.ask.dialect, usage, choices };
+        let lead = match (contract.stream_mode, pace) {
+            (StreamMode::Passthrough, _) => return Ok(Got::Live(opened)),
+            (StreamMode::Gate, None) => return fold::gate(opened, told, seen).await,
+            (StreamMode::Gate, Some(pace)) => Some(Lead::Pace(pace)),
+            (StreamMode::Windowed, _) => Some(Lead::Window(window)),
+            (StreamMode::Buffered, _) => None,
+        };
+        if let Some(lead) = lead {
+            return fold::lead(opened, (told, lead), seen).await;
+        }
     }
     let dialect = seen.armed.request.dialect;
     let folded = fold::whole(&mut opened, contract.most_choices()).await;
@@ -270,8 +284,8 @@ async fn streamed(
     folded.map(|reply| Got::Whole(Box::new(Whole { reply, raw: None, events: None, dialect })))
 }
 
-/// Whether a stream goes to the caller from its first content on.
-fn is_gated(contract: &Contract, armed: &Armed) -> bool {
+/// Whether a stream goes to the caller before all of it is there.
+fn is_released(contract: &Contract, armed: &Armed) -> bool {
     // What has to be taken back cannot be let out piece by piece.
     contract.is_released() && !armed.request.lowerings.act()
 }

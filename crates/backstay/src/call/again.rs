@@ -75,7 +75,7 @@ impl Call {
         let said = match &seen.result {
             Ok(Got::Whole(whole)) => whole.reply.usage,
             Err(failure) if failure.fault.was_turned_away() => return,
-            Ok(Got::Live(_) | Got::LiveRefusal(_)) | Err(_) => Usage::default(),
+            Ok(Got::Live(_) | Got::Doubtful(..)) | Err(_) => Usage::default(),
         };
         if self.reask.is_empty() {
             self.reasks.plain = said.input.or(self.reasks.plain);

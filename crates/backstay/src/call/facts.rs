@@ -17,13 +17,14 @@ use backstay_wire::chat::Choice;
 
 use super::amended::has_cut_call;
 use super::{Call, End, Plan};
+use crate::attempt::stream::Opened;
 use crate::attempt::{Failure, Got, Over, Seen, Whole};
 use crate::clock::ThreadDice;
 use crate::contract::CapOwner;
 use crate::fault::CallError;
 use crate::policy::{Pinning, RefusalPolicy};
 use crate::record::Outcome;
-use crate::route::{self, Armed, Brought, Ending, Stay, Timed};
+use crate::route::{self, Armed, Brought, Ending, Held, Stay, Timed};
 use crate::validate::{self, Asked, Checked, Layer, Unfit};
 
 /// First bound of a wait after a failure. S2's and the SDKs' choice is 0.5 to 1 s; a caller behind
@@ -64,20 +65,20 @@ impl Call {
             seen.armed.held.observe(&seen.limits, self.engine.now());
         }
         let timed = seen.timed();
-        let Seen { mut armed, result, first_token, limits, .. } = seen;
+        let Seen { armed, result, first_token, limits, .. } = seen;
         match result {
             Ok(Got::Whole(whole)) => self.judge(armed, *whole, timed),
             Ok(Got::Live(opened)) => {
-                self.opened(&mut armed.held, Brought::Content(first_token));
-                self.end = Some(End::Stream(opened, armed.held));
-                self.plan = Plan::Over;
+                self.releases(opened, armed.held);
             }
-            Ok(Got::LiveRefusal(opened)) => {
-                let failure = Failure::new(Fault::Refused, "the stream opens with a refusal");
+            Ok(Got::Doubtful(opened, failure)) => {
+                let failure = *failure;
                 let next = self.decide(&failure);
                 if next == Next::Hand {
-                    self.end = Some(End::Stream(opened, armed.held));
-                    self.plan = Plan::Over;
+                    if failure.fault == Fault::TooSlow {
+                        self.notes.push(failure.note);
+                    }
+                    self.releases(opened, armed.held);
                     return;
                 }
                 // It is given up, and what it told so far is no sum.
@@ -109,6 +110,16 @@ impl Call {
                 self.follow(next, failure, None);
             }
         }
+    }
+
+    /// Lets a stream go to the caller.
+    fn releases(&mut self, opened: Box<Opened>, mut held: Held) {
+        // One that was not looked at tells of its first content at its end.
+        if let Some(first_token) = opened.first_token() {
+            self.opened(&mut held, Brought::Content(Some(first_token)));
+        }
+        self.end = Some(End::Stream(opened, held));
+        self.plan = Plan::Over;
     }
 
     /// Once a call, a kept connection that turned out closed is replaced, at once and for nothing: it
@@ -409,6 +420,7 @@ impl Call {
                 | Fault::StreamCut
                 | Fault::MalformedReply
                 | Fault::Empty
+                | Fault::TooSlow
         );
         if let Some(stop) = self.current.and_then(|index| self.stops.get_mut(index)) {
             stop.left |= repeats;

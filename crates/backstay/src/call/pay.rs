@@ -140,7 +140,7 @@ impl Call {
         let failed = seen.status.is_some_and(|status| status >= 400);
         match &seen.result {
             Ok(Got::Whole(whole)) => self.pays_usage(whole.reply.usage),
-            Ok(Got::Live(_) | Got::LiveRefusal(_)) => {}
+            Ok(Got::Live(_) | Got::Doubtful(..)) => {}
             Err(failure) if failed || failure.fault.was_turned_away() => self.pay(Took::Nothing),
             Err(_) => self.pay(Took::Unknown),
         }

@@ -206,7 +206,11 @@ impl Call {
     /// What came of an attempt.
     pub(super) fn came(&mut self, seen: &Seen) {
         let target = seen.armed.target.id.as_str();
-        let failure = seen.result.as_ref().err();
+        let failure = match &seen.result {
+            Ok(Got::Doubtful(_, doubt)) if doubt.fault == Fault::TooSlow => Some(doubt.as_ref()),
+            Ok(_) => None,
+            Err(failure) => Some(failure),
+        };
         let metrics = self.engine.metrics();
         match (failure, self.stops.get(seen.armed.index)) {
             (None, Some(stop)) => stop.health.meter(metrics, target).replied(),
@@ -219,7 +223,7 @@ impl Call {
         }
         let reply = match &seen.result {
             Ok(Got::Whole(whole)) => Some(&whole.reply),
-            Ok(Got::Live(_) | Got::LiveRefusal(_)) | Err(_) => None,
+            Ok(Got::Live(_) | Got::Doubtful(..)) | Err(_) => None,
         };
         if failure.is_some_and(|failure| failure.fault == Fault::UnknownFinish) {
             self.unknown_finish(target, failure.map_or("", |failure| failure.note.as_str()));

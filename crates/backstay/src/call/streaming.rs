@@ -1,5 +1,7 @@
 //! The end of a call whose reply was handed on as a stream.
 
+use std::time::Duration;
+
 use backstay_decide::Verdict;
 use backstay_decide::breaker::Turn;
 use backstay_decide::fault::Fault;
@@ -12,6 +14,7 @@ use super::amended::has_cut_call;
 use super::facts::sentence;
 use crate::attempt::{Failure, Whole};
 use crate::fault::CallError;
+use crate::policy::StreamMode;
 use crate::record::Outcome;
 use crate::route::{Brought, Ending, Held};
 
@@ -30,8 +33,10 @@ impl Call {
 
     /// Reports how the stream went to its target.
     pub(crate) fn streamed(&mut self, held: Held, mut ending: Ending) {
-        // What was handed on piece by piece was not judged.
-        ending.report.quality = Verdict::Neutral;
+        // What was handed on piece by piece was not judged, unless it was bad on the way.
+        if ending.report.quality == Verdict::Success {
+            ending.report.quality = Verdict::Neutral;
+        }
         let stop = self.current.and_then(|index| self.stops.get_mut(index));
         ending.leaves = stop.and_then(|stop| stop.stay.take());
         let changes = held.settle(ending, self.engine.now());
@@ -42,6 +47,15 @@ impl Call {
     pub(super) fn opened(&mut self, held: &mut Held, brought: Brought) {
         let changes = held.started(brought, self.engine.now());
         self.turned_here(&changes);
+    }
+
+    /// What the end of a stream says of its first content: something only where it went out before
+    /// there was any.
+    pub(crate) fn brought_late(&self, first_token: Option<Duration>) -> Brought {
+        match self.contract.stream_mode {
+            StreamMode::Passthrough => Brought::Content(first_token),
+            StreamMode::Gate | StreamMode::Windowed | StreamMode::Buffered => Brought::Nothing,
+        }
     }
 
     fn turned_here(&mut self, changes: &[Turn]) {

@@ -10,6 +10,7 @@ mod cap;
 mod effects;
 mod fingerprint;
 pub mod lint;
+mod mode;
 mod presence;
 mod priority;
 pub mod shape;
@@ -67,6 +68,8 @@ pub struct Contract {
     pub model: String,
     /// Whether the caller wants a stream.
     pub wants: Wants,
+    /// How a stream is handed on, when one is wanted.
+    pub stream_mode: StreamMode,
     /// The place of its class among those of the queue, the highest first.
     pub class: usize,
     /// The output cap and whose it is.
@@ -209,7 +212,7 @@ impl Contract {
     /// Whether more than one answer may come: anything but `n` absent, null or 1. What is no whole
     /// number is the provider's to judge.
     pub fn wants_several(&self) -> bool {
-        !matches!(self.head.raw(&self.ask.body, "n"), None | Some(b"1" | b"null"))
+        wants_several(&self.head, &self.ask)
     }
 
     /// How many answers are asked for; at least 1. What is no whole number counts as one.
@@ -227,21 +230,9 @@ impl Contract {
         told.and_then(|told| usize::try_from(told).ok()).unwrap_or(usize::MAX)
     }
 
-    /// How a stream is handed on, when one is wanted. Of several answers at once (`n`) the gate
-    /// watches only the ends, so what has to be checked in each is buffered.
-    pub fn stream_mode(&self) -> StreamMode {
-        let is_checked = self.wants_json() || self.offers_tools();
-        match (self.route.stream, self.wants_json()) {
-            _ if is_checked && self.wants_several() => StreamMode::Buffered,
-            (Some(mode), _) => mode,
-            (None, true) => StreamMode::Buffered,
-            (None, false) => StreamMode::Gate,
-        }
-    }
-
     /// Whether a stream goes to the caller before all of it is there.
     pub fn is_released(&self) -> bool {
-        matches!(self.wants, Wants::Stream { .. }) && self.stream_mode() == StreamMode::Gate
+        matches!(self.wants, Wants::Stream { .. }) && self.stream_mode != StreamMode::Buffered
     }
 
     /// The input a rule looks at: the last user message, or what a pointer finds in the request.
@@ -273,6 +264,8 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
     messages_are_a_list(&head, &ask.body)?;
     let cap = cap::settle(&head, &ask, &route).map_err(|fault| malformed(&fault))?;
     let (shape, checks) = shape::settle(&head, &ask, &route, &ready, engine)?;
+    let stream_mode =
+        mode::settle(&head, &ask, (wants, wants_several(&head, &ask)), &route, &checks)?;
     let asked = patience(&ask.headers);
     let fingerprint = fingerprint::of(&head, &ask, &route);
     let contract = Contract {
@@ -297,6 +290,7 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
         head,
         route,
         wants,
+        stream_mode,
         class,
         cap,
         checks,
@@ -345,6 +339,10 @@ fn required_model<'a>(head: &Scanned, body: &'a Bytes) -> Result<Cow<'a, str>, C
         )
         .blaming("model")
     })
+}
+
+fn wants_several(head: &Scanned, ask: &Ask) -> bool {
+    !matches!(head.raw(&ask.body, "n"), None | Some(b"1" | b"null"))
 }
 
 fn wants(head: &Scanned, ask: &Ask) -> Result<Wants, CallError> {

@@ -9,6 +9,7 @@ mod provider;
 mod queue;
 mod route;
 mod secret;
+mod streaming;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,9 +26,10 @@ pub use provider::{
 pub use queue::{Queueing, SEATS};
 pub use route::{
     LastResort, OnDisconnect, OnSemantic, Pattern, ReaskPolicy, RefusalPolicy, Route, RouteMode,
-    RuleText, StreamMode, Timeouts, Timer, Upstream,
+    RuleText, Timeouts, Timer, Upstream,
 };
 pub use secret::Secret;
+pub use streaming::{Holding, Pace, StreamMode, Tokens, Window};
 
 /// Everything the engine needs to know to serve calls.
 #[derive(Clone, Debug, Default)]

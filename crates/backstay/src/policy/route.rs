@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Mending, Money, Target};
+use super::{Holding, Mending, Money, StreamMode, Target};
 pub use backstay_decide::latency::{Timeouts, Timer};
 pub use backstay_decide::recover::OnSemantic;
 
@@ -46,6 +46,8 @@ pub struct Route {
     pub upstream: Upstream,
     /// How a streamed call is handed on. `None`: gate for text, buffered with a schema.
     pub stream: Option<StreamMode>,
+    /// How much of a stream is held before and while it is handed on.
+    pub holding: Holding,
     /// What to do about a refusal.
     pub on_refusal: RefusalPolicy,
     /// What becomes of a call whose caller leaves.
@@ -106,15 +108,6 @@ pub enum Upstream {
     Stream,
     /// As the caller asked.
     AsAsked,
-}
-
-/// How a streamed call is handed on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StreamMode {
-    /// Nothing is sent before the first content; a failure before it is rerouted.
-    Gate,
-    /// Nothing is sent before the whole reply is checked. The default where there is a schema.
-    Buffered,
 }
 
 /// What to do about a refusal.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use backstay_decide::breaker::Rules;
 
 use crate::policy::{
-    Limits, OnDisconnect, OnSemantic, Pattern, Pinning, Policy, ReaskPolicy, RefusalPolicy, Route,
-    RouteMode, Structured, Target, Timeouts, Upstream,
+    Holding, Limits, OnDisconnect, OnSemantic, Pattern, Pinning, Policy, ReaskPolicy,
+    RefusalPolicy, Route, RouteMode, Structured, Target, Timeouts, Upstream,
 };
 
 /// The official SDKs' own limit; a direct route must not be stricter than calling the provider.
@@ -41,6 +41,7 @@ pub(crate) fn direct(policy: &Policy, name: &str) -> Option<Route> {
         rules: Vec::new(),
         upstream: Upstream::Auto,
         stream: None,
+        holding: Holding::default(),
         on_refusal: RefusalPolicy::LastResort,
         on_disconnect: OnDisconnect::Cancel,
         mending: Arc::default(),

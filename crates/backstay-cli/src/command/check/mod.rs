@@ -357,10 +357,7 @@ fn route_json(route: &Route) -> Value {
         "prompt_version": route.prompt_version,
         "schema": route.schema.is_some(),
         "rules": route.rules.iter().map(|rule| &rule.name).collect::<Vec<_>>(),
-        "stream": route.stream.map(|mode| match mode {
-            StreamMode::Gate => "gate",
-            StreamMode::Buffered => "buffered",
-        }),
+        "stream": route.stream.map(StreamMode::name),
         "last_resort": route.last_resort.is_some(),
         "revision": route.revision,
     })

@@ -18,6 +18,7 @@ mod route;
 mod rule;
 mod secret;
 mod server;
+mod stream;
 mod timeouts;
 
 use std::collections::BTreeMap;

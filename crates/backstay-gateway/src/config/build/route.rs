@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use backstay::policy::{
-    OnDisconnect, OnSemantic, Pattern, RefusalPolicy, Route, RouteMode, StreamMode, Target,
-    Upstream,
+    OnDisconnect, OnSemantic, Pattern, RefusalPolicy, Route, RouteMode, Target, Upstream,
 };
 
 use super::revision::revision;
@@ -12,7 +11,7 @@ use super::{Loading, Named, Section};
 use crate::config::file::{File, RouteTable};
 use crate::config::problem::Problem;
 use crate::config::words::{
-    DisconnectWord, RefusalWord, RouteModeWord, SemanticWord, StreamWord, Tier, UpstreamWord,
+    DisconnectWord, RefusalWord, RouteModeWord, SemanticWord, Tier, UpstreamWord,
 };
 
 /// The most attempts a call may make at all.
@@ -95,6 +94,7 @@ impl Loading<'_> {
                 UpstreamWord::AsAsked => Upstream::AsAsked,
             },
             stream,
+            holding: self.holding(name, table),
             on_refusal: match table.on_refusal {
                 RefusalWord::LastResort => RefusalPolicy::LastResort,
                 RefusalWord::NextTier => RefusalPolicy::NextTier,
@@ -268,26 +268,6 @@ impl Loading<'_> {
                     "lower the cap, or leave the model out",
                 );
             }
-        }
-    }
-
-    /// How streams are handed on. `None`: the engine goes by whether there is a schema, which a
-    /// caller may bring.
-    fn stream(&mut self, name: &str, table: &RouteTable) -> Option<StreamMode> {
-        let checked = table.schema.is_some() || !table.rules.is_empty();
-        match table.stream {
-            Some(StreamWord::Buffered) => Some(StreamMode::Buffered),
-            Some(StreamWord::Gate) => {
-                if checked {
-                    let message = "streams are handed on before the answer is checked".into();
-                    let help =
-                        "`stream = \"buffered\"` checks first; this route has a schema or rules";
-                    self.doubt(&["routes", name, "stream"], "unchecked-stream", message, help);
-                }
-                Some(StreamMode::Gate)
-            }
-            // A rule that is only looked at afterwards would rule nothing.
-            None => checked.then_some(StreamMode::Buffered),
         }
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Waiting {
     bytes: usize,
     /// Whether all that follows waits as well, because its place in the order counts.
     in_order: bool,
+    /// How many choices the stream has to bring.
+    choices: usize,
 }
 
 /// Calls whose stream is over.
@@ -54,12 +56,23 @@ impl Waiting {
             pieces: Vec::new(),
             bytes: 0,
             in_order: caller == Dialect::Anthropic,
+            choices: 1,
         }
     }
 
-    /// Whether a call has begun.
+    /// The same, for a stream that has to bring so many choices.
+    pub(crate) fn of_choices(self, choices: usize) -> Self {
+        Self { choices, ..self }
+    }
+
+    /// Whether anything waits.
     pub(crate) fn has_begun(&self) -> bool {
         !self.pieces.is_empty()
+    }
+
+    /// Whether there is a call in what waits.
+    pub(crate) fn has_call(&self) -> bool {
+        !self.said.is_empty()
     }
 
     /// Whether the model has said why it stopped, in a word that is known, for every choice.
@@ -130,7 +143,7 @@ impl Waiting {
     /// The stream is not whole.
     pub(crate) fn over(self) -> Result<Over, Failure> {
         let has_end = self.fold.end_seen();
-        let reply = fold::ended(self.fold, 1)?;
+        let reply = fold::ended(self.fold, self.choices)?;
         Ok(Over { reply, said: self.said, pieces: self.pieces, has_end })
     }
 }
@@ -262,6 +275,8 @@ pub(crate) struct Told {
     pub(crate) caller: Dialect,
     /// Whether with a usage event.
     pub(crate) usage: bool,
+    /// How many choices of it there may be.
+    pub(crate) choices: usize,
 }
 
 fn broken(note: &str) -> Failure {

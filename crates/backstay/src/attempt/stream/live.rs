@@ -24,6 +24,7 @@ use crate::attempt::fold::is_silence;
 use crate::attempt::{Failure, classify};
 use crate::call::Call;
 use crate::contract::Wants;
+use crate::policy::StreamMode;
 use crate::record::{Outcome, Spent};
 use crate::route::{Brought, Ending, Held};
 
@@ -38,6 +39,8 @@ pub struct Live {
     passing: Passing,
     /// Tool calls that wait for the end.
     calls: Waiting,
+    /// Whether they wait at all.
+    holds_calls: bool,
     /// Rings when a comment is due, while calls wait.
     beat: Option<Pin<Box<Sleep>>>,
     ready: VecDeque<Bytes>,
@@ -107,6 +110,7 @@ impl Live {
         };
         Self {
             owes_report: call.wants_report(),
+            holds_calls: call.contract.stream_mode != StreamMode::Passthrough,
             call,
             source: Some(Source { opened, held }),
             passing,
@@ -149,7 +153,11 @@ impl Live {
                 }
                 Poll::Ready(Err(failure)) => return self.broken(&failure),
             };
-            let out = if self.calls.takes(&piece) { self.wait(piece) } else { self.pass(piece) };
+            let out = if self.holds_calls && self.calls.takes(&piece) {
+                self.wait(piece)
+            } else {
+                self.pass(piece)
+            };
             let Some(out) = out else { return };
             gathered += out;
         }
@@ -278,7 +286,8 @@ impl Live {
         }
         self.call.met_unknown(self.passing.unknown);
         let report = self.call.report(None);
-        let (brought, usage) = (Brought::Nothing, self.passing.usage);
+        let brought = self.call.brought_late(timed.first_token);
+        let usage = self.passing.usage;
         self.call.streamed(source.held, Ending { report, brought, usage, timed, leaves: None });
         self.call.stream_done(outcome, finish, self.passing.usage);
     }

@@ -9,6 +9,7 @@ mod calls;
 mod ends;
 mod live;
 mod recast;
+mod window;
 
 use std::collections::VecDeque;
 use std::future::{Future as _, poll_fn};
@@ -26,13 +27,15 @@ use bytes::Bytes;
 use http_body::Body as _;
 use tokio::time::{Instant, Sleep};
 
-use super::Failure;
 use super::transport::{Incoming, innermost};
+use super::{Failure, fold};
 use crate::contract::Presence;
+use crate::policy;
 use crate::route::Timed;
 
 pub(super) use calls::{Told, Waiting};
 pub use live::Live;
+use window::Window;
 
 /// A sign of life as every client reads over it.
 const COMMENT: &[u8] = b": alive\n\n";
@@ -71,6 +74,11 @@ impl Piece {
     pub fn is_usage(&self) -> bool {
         matches!(self.deltas.as_slice(), [Delta::Usage(_)])
     }
+
+    /// Bytes of what the model writes in it: text, reasoning, arguments of calls.
+    pub(super) fn text_bytes(&self) -> usize {
+        self.deltas.iter().map(Delta::text_bytes).sum()
+    }
 }
 
 /// A stream that has begun and is not over.
@@ -93,6 +101,10 @@ pub struct Opened {
     ended: bool,
     /// Pieces read ahead, to be given out again first.
     held: VecDeque<Piece>,
+    /// What is held back of the stream, once it is released in the mode `windowed`.
+    window: Option<Box<Window>>,
+    /// Why the stream ended, to be told once the window is empty.
+    failed: Option<Failure>,
 }
 
 impl Opened {
@@ -112,6 +124,8 @@ impl Opened {
             gaps: Gaps::default(),
             ended: false,
             held: VecDeque::new(),
+            window: None,
+            failed: None,
         }
     }
 
@@ -134,6 +148,18 @@ impl Opened {
     pub(super) fn timed(&self) -> Timed {
         let (took, first_token) = (self.timers.sent.elapsed(), self.first_token());
         Timed { took, first_token, gaps: self.gaps }
+    }
+
+    /// When the first content came. `None`: not yet.
+    pub(super) fn first_content(&self) -> Option<Instant> {
+        self.first_content
+    }
+
+    /// Holds back the newest part of what [`Opened::poll_next`] gives out from now on. `came`: when
+    /// the pieces given back came, where the window has a time.
+    pub(super) fn hold_back(&mut self, policy: policy::Window, came: &[Instant]) {
+        let held = self.take_held();
+        self.window = Some(Box::new(Window::new(policy, held, came)));
     }
 
     /// The provider's dialect.
@@ -171,10 +197,50 @@ impl Opened {
 
     /// As [`Opened::next`], for a body.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Piece>, Failure>> {
+        if self.window.is_some() {
+            return self.poll_window(cx);
+        }
         if let Some(piece) = self.held.pop_front() {
             return Poll::Ready(Ok(Some(piece)));
         }
         self.poll_read(cx)
+    }
+
+    /// As [`Opened::poll_next`], for what the window lets go. Reads on while it lets nothing go.
+    fn poll_window(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Piece>, Failure>> {
+        loop {
+            let Some(window) = &mut self.window else { return self.poll_read(cx) };
+            if let Poll::Ready(piece) = window.poll_due(cx) {
+                return Poll::Ready(Ok(Some(piece)));
+            }
+            if let Some(failure) = self.failed.take() {
+                self.window = None;
+                return Poll::Ready(Err(failure));
+            }
+            let read = ready!(self.poll_read(cx));
+            let Some(window) = &mut self.window else { return Poll::Ready(read) };
+            match read {
+                // A sign of life: its place in the order does not count.
+                Ok(Some(piece)) if piece.deltas.is_empty() => {
+                    return Poll::Ready(Ok(Some(piece)));
+                }
+                Ok(Some(piece)) => window.push(piece),
+                Ok(None) => {
+                    window.end();
+                    if window.is_empty() {
+                        return Poll::Ready(Ok(None));
+                    }
+                }
+                Err(failure) => {
+                    if fold::is_silence(failure.fault) {
+                        window.end();
+                    } else {
+                        window.spoil();
+                    }
+                    self.failed = Some(failure);
+                }
+            }
+        }
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Piece>, Failure>> {
