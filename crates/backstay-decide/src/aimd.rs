@@ -346,6 +346,14 @@ mod tests {
     }
 
     #[test]
+    fn a_strain_with_few_calls_in_flight_takes_from_the_ceiling_not_from_the_few() {
+        let mut places = Places::new();
+        let _held = hold(&mut places, &TEN, 1);
+        places.note(Sign::Strained, SECOND, &TEN, at(0));
+        assert_eq!(places.limit(&TEN), Some(8));
+    }
+
+    #[test]
     fn those_who_will_come_count_as_if_they_had() {
         let (places, bounds) = (Places::new(), Bounds { bytes: 1000, ..TEN });
         assert!(places.with(9, 900).check(100, &bounds).is_ok());

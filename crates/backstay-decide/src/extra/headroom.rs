@@ -124,6 +124,8 @@ mod tests {
     fn the_last_tenth_is_kept_for_the_targets_own_calls() {
         let at = |in_flight, fallbacks| Receiver { in_flight, fallbacks, ..IDLE };
         assert_eq!(at(17, 17).take(), Ok(()));
+        assert_eq!(at(18, 18).take().unwrap_err().name(), "headroom_places");
+        assert_eq!(Receiver { filled: 950, ..IDLE }.take().unwrap_err().name(), "headroom_rate");
         assert_eq!(
             at(18, 18).take().unwrap_err().to_string(),
             "no room for a fallback: 18 of 20 places taken, 18 of the 18 that fallbacks may hold"

@@ -53,6 +53,17 @@ const SILENT: [Fault; 4] =
     [Fault::ConnectFailed, Fault::NoFirstToken, Fault::Stalled, Fault::TotalTimeout];
 
 #[test]
+fn only_the_very_last_attempt_is_kept_for_a_live_tier() {
+    let attempts = |attempts, max_attempts| {
+        let facts = Facts { attempts, max_attempts, ..facts(Fault::SchemaError) };
+        next(Facts { live_elsewhere: 1, ..facts })
+    };
+    assert_eq!(attempts(3, 5), Next::Reask);
+    assert_eq!(attempts(4, 5), Next::Elsewhere);
+    assert_eq!(attempts(1, 2), Next::Elsewhere);
+}
+
+#[test]
 fn the_whole_table_is_as_written_down() {
     assert_eq!(markdown(), include_str!("table.md"));
 }

@@ -146,6 +146,15 @@ fn tokens_are_bounded_like_money() {
 }
 
 #[test]
+fn what_is_spent_is_shown_as_a_share_of_the_limit() {
+    let close = |share: f64, is: f64| (share - is).abs() < 1e-12;
+    assert!(close(Amount::share_of(money(2.5), ten()), 0.25));
+    assert!(close(Amount::share_of(money(2.5), Money::ZERO), 1.0), "of nothing it is all");
+    assert!(close(Amount::share_of(3_u64, 12), 0.25));
+    assert!(close(Amount::share_of(3_u64, 0), 1.0), "of nothing it is all");
+}
+
+#[test]
 fn days_are_utc_days() {
     let noon = Duration::from_hours(20_000 * 24 + 12);
     assert_eq!((Day::of(noon), Day::left(noon)), (MONDAY, Duration::from_hours(12)));

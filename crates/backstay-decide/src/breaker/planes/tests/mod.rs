@@ -1,5 +1,7 @@
 //! Tests of the planes: each thing that is wrong closes what it is about, and nothing else.
 
+mod offered;
+
 use std::time::Duration;
 
 use proptest::prelude::*;
