@@ -149,6 +149,21 @@ mod tests {
     }
 
     #[test]
+    fn where_there_is_no_room_what_may_be_told_again_makes_way_and_nothing_else() {
+        let mut repeats = Repeats::default();
+        for number in 0..MAX_SUBJECTS {
+            let second = if number < 500 { 0 } else { 100 };
+            repeats.note(Kind::Spend, &number.to_string(), at(second), EVERY);
+        }
+        let later = at(0).plus(EVERY).plus(Duration::from_secs(1));
+        assert_eq!(repeats.note(Kind::Spend, "new", later, EVERY), Some(0));
+        assert_eq!(repeats.told.len(), MAX_SUBJECTS - 500 + 1);
+        for number in 500..MAX_SUBJECTS {
+            assert_eq!(repeats.note(Kind::Spend, &number.to_string(), later, EVERY), None);
+        }
+    }
+
+    #[test]
     fn names_are_unique() {
         let names: std::collections::BTreeSet<_> = Kind::ALL.map(Kind::name).into();
         assert_eq!(names.len(), Kind::ALL.len());

@@ -266,6 +266,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_fault_has_a_code_of_its_own_by_which_it_is_found() {
+        let codes: std::collections::BTreeSet<_> = Fault::ALL.map(Fault::code).into();
+        assert_eq!(codes.len(), Fault::ALL.len());
+        for fault in Fault::ALL {
+            assert_eq!(Fault::from_code(fault.code()), Some(fault));
+            assert_eq!(fault.to_string(), fault.code());
+        }
+        assert_eq!(Fault::StreamCut.code(), "provider_stream_cut");
+        assert_eq!(Fault::from_code("no_such_fault"), None);
+    }
+
+    #[test]
+    fn sides_are_named_as_logs_print_them() {
+        let names = [Side::Caller, Side::Provider, Side::Gateway].map(|side| side.to_string());
+        assert_eq!(names, ["caller", "provider", "gateway"]);
+    }
+
+    #[test]
     fn these_are_turned_away_before_any_model_reads_them_and_no_others() {
         let turned_away = Fault::ALL.into_iter().filter(|fault| fault.was_turned_away());
         assert_eq!(

@@ -166,6 +166,27 @@ mod tests {
     }
 
     #[test]
+    fn a_rise_is_told_at_the_last_reply_of_the_first_window_after_a_past_long_enough() {
+        let mut shift = Shift::default();
+        let told = |shift: &mut Shift, judged, replies: u32| {
+            (0..replies).filter_map(|_| shift.note(judged)).count()
+        };
+        assert_eq!(told(&mut shift, Judged::Good, LEAST_PAST), 0);
+        assert_eq!(told(&mut shift, Judged::Bad, WINDOW - 1), 0);
+        assert_eq!(told(&mut shift, Judged::Bad, 1), 1);
+        let mut short = Shift::default();
+        assert_eq!(told(&mut short, Judged::Good, LEAST_PAST - WINDOW), 0);
+        assert_eq!(told(&mut short, Judged::Bad, WINDOW), 0);
+    }
+
+    #[test]
+    fn how_sure_a_rise_is_agrees_with_a_calculation_by_hand() {
+        let now = Counts { all: 100, bad: 20 };
+        let past = Counts { all: 1000, bad: 50 };
+        assert!((against(now, past) - 4.579_433_035_768_933).abs() < 1e-9);
+    }
+
+    #[test]
     fn a_fall_and_a_short_past_are_not_told() {
         let (mut dice, mut shift) = (Seeded::new(3), Shift::default());
         assert_eq!(told(&mut shift, &mut dice, 0.5, 1_000), 0);

@@ -233,6 +233,15 @@ mod tests {
     }
 
     #[test]
+    fn untried_and_live_is_what_is_well_and_was_not_asked() {
+        let is = |candidate: Candidate| candidate.is_untried_and_live(at(10));
+        assert!(is(live(0)));
+        assert!(!is(Candidate { tries: 1, ..live(0) }));
+        assert!(!is(resting(0, 11)));
+        assert!(is(resting(0, 10)));
+    }
+
+    #[test]
     fn the_first_live_tier_answers_first() {
         assert_eq!(choose(&[live(0), live(1)], FIRST), Pick::Target(0));
         assert_eq!(choose(&[live(1), live(0)], FIRST), Pick::Target(1));

@@ -130,6 +130,41 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_is_a_day_s_where_its_reset_says_so_and_a_minute_s_up_to_there() {
+        let secs = Duration::from_secs;
+        let rows = [
+            (Some(10), Some(10), Some(secs(90)), Per::Minute),
+            (Some(10), Some(10), Some(secs(91)), Per::Day),
+            // One of sixty is full again in ten seconds: all of them in ten minutes.
+            (Some(60), Some(59), Some(secs(10)), Per::Minute),
+            (Some(61), Some(60), Some(secs(10)), Per::Day),
+            (Some(10), None, Some(secs(10)), Per::Minute),
+            (Some(10), Some(5), None, Per::Minute),
+        ];
+        for (limit, remaining, reset, per) in rows {
+            assert_eq!(window(limit, remaining, reset), per, "{limit:?} {remaining:?} {reset:?}");
+        }
+    }
+
+    #[test]
+    fn parts_of_the_tokens_have_limits_of_their_own_under_either_name() {
+        for name in ["anthropic-ratelimit-input-tokens", "x-ratelimit"] {
+            let (limit, remaining) = match name {
+                "x-ratelimit" => {
+                    ("x-ratelimit-limit-tokens-prompt", "x-ratelimit-remaining-tokens-prompt")
+                }
+                _ => (
+                    "anthropic-ratelimit-input-tokens-limit",
+                    "anthropic-ratelimit-input-tokens-remaining",
+                ),
+            };
+            let seen = read(&[(limit, "1000"), (remaining, "400")]);
+            let units: Vec<Unit> = seen.iter().map(|seen| seen.dimension.unit).collect();
+            assert_eq!(units, [Unit::Input], "{name}");
+        }
+    }
+
+    #[test]
     fn openai_s_limits_are_a_minute_s() {
         let seen = read(&[
             ("content-type", "application/json"),
