@@ -2,62 +2,22 @@
 only the base URL is set, and a hook counts the requests they really send."""
 
 import json
-from dataclasses import dataclass, field
 
 import anthropic
 import openai
 
+from folds import Answer, AnthropicFold, OpenAiFold, finish_of
 from plant import TRIAGE
 
 SYSTEM = (TRIAGE / "prompt.txt").read_text()
 
-TOOLS = [
-    {
-        "name": "find_order",
-        "description": "Looks an order up by its number.",
-        "parameters": {
-            "type": "object",
-            "properties": {"order": {"type": "string", "description": "the number"}},
-            "required": ["order"],
-            "additionalProperties": False,
-        },
-    },
-    {
-        "name": "refund",
-        "description": "Pays money back for an order.",
-        "parameters": {
-            "type": "object",
-            "properties": {"order": {"type": "string"}, "cents": {"type": "integer"}},
-            "required": ["order", "cents"],
-            "additionalProperties": False,
-        },
-    },
-]
-
-
-@dataclass
-class Answer:
-    """What one call gave, in words both dialects share."""
-
-    text: str
-    finish: str  # stop | length | tools | refusal | another word as it came
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    tools: list[tuple[str, str, dict]] = field(default_factory=list)  # id, name, arguments
-    headers: dict = field(default_factory=dict)
-    pieces: int = 0  # text deltas, for a stream
-    extra: dict = field(default_factory=dict)  # fields of the body that the SDK's own type does not have
-
-    def json(self):
-        return json.loads(self.text)
-
 
 class OpenAi:
     name = "openai"
+    Fold = OpenAiFold
     provider = "openai"
     errors = openai
     family = openai.OpenAIError
-    finishes = {"stop": "stop", "length": "length", "tool_calls": "tools", "content_filter": "refusal"}
 
     def __init__(self, url: str, key="sdk-test", **settings):
         self.sent = []
@@ -67,7 +27,8 @@ class OpenAi:
     def close(self):
         self.sdk.close()
 
-    def _body(self, model, text, schema=None, tools=None, cap=None, system=None, **more):
+    @staticmethod
+    def body(model, text, schema=None, tools=None, cap=None, system=None, **more):
         messages = [{"role": "system", "content": system}] if system else []
         body = {"model": model, "messages": [*messages, {"role": "user", "content": text}], **more}
         if schema:
@@ -80,20 +41,21 @@ class OpenAi:
         return body
 
     def say(self, model, text, headers=None, **asked) -> Answer:
-        body = self._body(model, text, **asked)
+        body = self.body(model, text, **asked)
         raw = self.sdk.chat.completions.with_raw_response.create(**body, extra_headers=headers)
         whole = raw.parse()
         assert isinstance(whole, openai.types.chat.ChatCompletion), whole
-        return self._answer(whole, dict(raw.headers))
+        return self.answer_of(whole, dict(raw.headers))
 
-    def _answer(self, whole, headers=None) -> Answer:
+    @staticmethod
+    def answer_of(whole, headers=None) -> Answer:
         choice = whole.choices[0]
         assert whole.object == "chat.completion" and choice.message.role == "assistant"
         calls = choice.message.tool_calls or []
         return Answer(
             text=choice.message.content or "",
             # This dialect puts a refusal into a field and says "stop".
-            finish="refusal" if choice.message.refusal else self.finishes.get(choice.finish_reason, choice.finish_reason),
+            finish="refusal" if choice.message.refusal else finish_of(choice.finish_reason),
             input_tokens=whole.usage.prompt_tokens if whole.usage else None,
             output_tokens=whole.usage.completion_tokens if whole.usage else None,
             tools=[(call.id, call.function.name, json.loads(call.function.arguments)) for call in calls],
@@ -104,7 +66,7 @@ class OpenAi:
     def open_stream(self, model, text, **asked):
         """The SDK's plain stream; iterate with `deltas`."""
         usage = {"include_usage": True}
-        return self.sdk.chat.completions.create(**self._body(model, text, **asked), stream=True, stream_options=usage)
+        return self.sdk.chat.completions.create(**self.body(model, text, **asked), stream=True, stream_options=usage)
 
     @staticmethod
     def deltas(stream):
@@ -116,37 +78,21 @@ class OpenAi:
 
     def stream(self, model, text, **asked) -> Answer:
         """Accumulates a plain stream by hand."""
-        answer, parts, calls = Answer("", ""), [], {}
+        fold = self.Fold()
         with self.open_stream(model, text, **asked) as stream:
             for chunk in stream:
-                assert chunk.object == "chat.completion.chunk"
-                answer.extra |= chunk.model_extra or {}
-                if chunk.usage:
-                    answer.input_tokens = chunk.usage.prompt_tokens
-                    answer.output_tokens = chunk.usage.completion_tokens
-                for choice in chunk.choices:
-                    if choice.delta.content:
-                        parts.append(choice.delta.content)
-                    for call in choice.delta.tool_calls or []:
-                        known = calls.setdefault(call.index, ["", "", ""])
-                        known[0] = call.id or known[0]
-                        known[1] += (call.function.name or "") if call.function else ""
-                        known[2] += (call.function.arguments or "") if call.function else ""
-                    if choice.finish_reason:
-                        answer.finish = self.finishes.get(choice.finish_reason, choice.finish_reason)
-        answer.text, answer.pieces = "".join(parts), len(parts)
-        answer.tools = [(i, name, json.loads(arguments)) for i, name, arguments in calls.values()]
-        return answer
+                fold.take(chunk)
+        return fold.whole()
 
     def helper(self, model, text, **asked) -> Answer:
         """Uses the SDK's own accumulating helper and returns its final message."""
-        body = self._body(model, text, **asked)
+        body = self.body(model, text, **asked)
         with self.sdk.chat.completions.stream(**body, stream_options={"include_usage": True}) as stream:
-            return self._answer(stream.get_final_completion())
+            return self.answer_of(stream.get_final_completion())
 
     def parse(self, model, text, shape):
         """Structured output by the SDK's own way: a pydantic model in, an instance out."""
-        body = self._body(model, text)
+        body = self.body(model, text)
         return self.sdk.chat.completions.parse(**body, response_format=shape).choices[0].message.parsed
 
     def after_tools(self, model, text, answer: Answer, results: list[str], tools) -> Answer:
@@ -159,9 +105,9 @@ class OpenAi:
         messages += [
             {"role": "tool", "tool_call_id": call[0], "content": result} for call, result in zip(answer.tools, results)
         ]
-        body = self._body(model, text, tools=tools)
+        body = self.body(model, text, tools=tools)
         body["messages"] = messages
-        return self._answer(self.sdk.chat.completions.create(**body))
+        return self.answer_of(self.sdk.chat.completions.create(**body))
 
     @staticmethod
     def code(error) -> str | None:
@@ -170,12 +116,10 @@ class OpenAi:
 
 class Anthropic:
     name = "anthropic"
+    Fold = AnthropicFold
     provider = "anthropic"
     errors = anthropic
     family = anthropic.AnthropicError
-    finishes = {
-        "end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "tool_use": "tools", "refusal": "refusal"
-    }
 
     def __init__(self, url: str, key="sdk-test", **settings):
         self.sent = []
@@ -185,7 +129,8 @@ class Anthropic:
     def close(self):
         self.sdk.close()
 
-    def _body(self, model, text, schema=None, tools=None, cap=None, system=None, **more):
+    @staticmethod
+    def body(model, text, schema=None, tools=None, cap=None, system=None, **more):
         body = {"model": model, "max_tokens": cap or 300, "messages": [{"role": "user", "content": text}], **more}
         if system:
             body["system"] = system
@@ -199,16 +144,17 @@ class Anthropic:
         return body
 
     def say(self, model, text, headers=None, **asked) -> Answer:
-        raw = self.sdk.messages.with_raw_response.create(**self._body(model, text, **asked), extra_headers=headers)
+        raw = self.sdk.messages.with_raw_response.create(**self.body(model, text, **asked), extra_headers=headers)
         whole = raw.parse()
         assert isinstance(whole, anthropic.types.Message), whole
-        return self._answer(whole, dict(raw.headers))
+        return self.answer_of(whole, dict(raw.headers))
 
-    def _answer(self, whole, headers=None) -> Answer:
+    @staticmethod
+    def answer_of(whole, headers=None) -> Answer:
         assert whole.type == "message" and whole.role == "assistant"
         return Answer(
             text="".join(block.text for block in whole.content if block.type == "text"),
-            finish=self.finishes.get(whole.stop_reason, whole.stop_reason),
+            finish=finish_of(whole.stop_reason),
             input_tokens=whole.usage.input_tokens,
             output_tokens=whole.usage.output_tokens,
             tools=[(block.id, block.name, block.input) for block in whole.content if block.type == "tool_use"],
@@ -217,7 +163,7 @@ class Anthropic:
         )
 
     def open_stream(self, model, text, **asked):
-        return self.sdk.messages.create(**self._body(model, text, **asked), stream=True)
+        return self.sdk.messages.create(**self.body(model, text, **asked), stream=True)
 
     @staticmethod
     def deltas(stream):
@@ -226,35 +172,18 @@ class Anthropic:
                 yield event.delta.text
 
     def stream(self, model, text, **asked) -> Answer:
-        answer, parts, calls, ended = Answer("", ""), [], {}, False
+        fold = self.Fold()
         with self.open_stream(model, text, **asked) as stream:
             for event in stream:
-                answer.extra |= event.model_extra or {}
-                if event.type == "message_start":
-                    answer.input_tokens = event.message.usage.input_tokens
-                elif event.type == "content_block_start" and event.content_block.type == "tool_use":
-                    calls[event.index] = [event.content_block.id, event.content_block.name, ""]
-                elif event.type == "content_block_delta" and event.delta.type == "text_delta":
-                    parts.append(event.delta.text)
-                elif event.type == "content_block_delta" and event.delta.type == "input_json_delta":
-                    calls[event.index][2] += event.delta.partial_json
-                elif event.type == "message_delta":
-                    answer.finish = self.finishes.get(event.delta.stop_reason, event.delta.stop_reason)
-                    answer.input_tokens = event.usage.input_tokens or answer.input_tokens
-                    answer.output_tokens = event.usage.output_tokens
-                elif event.type == "message_stop":
-                    ended = True
-        assert ended, "a stream must end in message_stop"
-        answer.text, answer.pieces = "".join(parts), len(parts)
-        answer.tools = [(i, name, json.loads(arguments or "{}")) for i, name, arguments in calls.values()]
-        return answer
+                fold.take(event)
+        return fold.whole()
 
     def helper(self, model, text, **asked) -> Answer:
-        with self.sdk.messages.stream(**self._body(model, text, **asked)) as stream:
-            return self._answer(stream.get_final_message())
+        with self.sdk.messages.stream(**self.body(model, text, **asked)) as stream:
+            return self.answer_of(stream.get_final_message())
 
     def parse(self, model, text, shape):
-        return self.sdk.messages.parse(**self._body(model, text), output_format=shape).parsed_output
+        return self.sdk.messages.parse(**self.body(model, text), output_format=shape).parsed_output
 
     def after_tools(self, model, text, answer: Answer, results: list[str], tools) -> Answer:
         used = [{"type": "tool_use", "id": i, "name": name, "input": given} for i, name, given in answer.tools]
@@ -262,9 +191,9 @@ class Anthropic:
             {"type": "tool_result", "tool_use_id": call[0], "content": result}
             for call, result in zip(answer.tools, results)
         ]
-        body = self._body(model, text, tools=tools)
+        body = self.body(model, text, tools=tools)
         body["messages"] += [{"role": "assistant", "content": used}, {"role": "user", "content": given}]
-        return self._answer(self.sdk.messages.create(**body))
+        return self.answer_of(self.sdk.messages.create(**body))
 
     @staticmethod
     def code(error) -> str | None:

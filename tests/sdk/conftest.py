@@ -9,7 +9,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import clients  # noqa: E402
+import node  # noqa: E402
 import plant  # noqa: E402
+from ways import PYTHON  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -54,6 +56,19 @@ def sdk(request):
     yield make
     for client in made:
         client.close()
+
+
+@pytest.fixture(scope="session", params=["python", "node"])
+def ways(request, tmp_path_factory):
+    """All ways of a language's SDKs to read a stream."""
+    if request.param == "python":
+        yield PYTHON
+        return
+    if not node.FOLDER:
+        pytest.skip("the Node SDKs are not installed")
+    running = node.Node(tmp_path_factory.mktemp("node") / "node.log")
+    yield node.ways(running)
+    running.stop()
 
 
 @pytest.fixture(scope="session")

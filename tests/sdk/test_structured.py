@@ -1,31 +1,10 @@
 """A schema that the caller sends is kept, whatever the provider makes of it."""
 
-from typing import Literal
-
 import pytest
-from pydantic import BaseModel, ConfigDict
 
+from asked import SCHEMA, Verdict
 from clients import PROVIDERS
 from settings import plain, plain_route, providers, target
-
-
-class Verdict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    mood: Literal["good", "bad"]
-    score: int
-    reason: str
-
-
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "mood": {"type": "string", "enum": ["good", "bad"]},
-        "score": {"type": "integer"},
-        "reason": {"type": "string"},
-    },
-    "required": ["mood", "score", "reason"],
-    "additionalProperties": False,
-}
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

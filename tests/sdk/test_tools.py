@@ -2,7 +2,8 @@
 
 import pytest
 
-from clients import PROVIDERS, TOOLS
+from asked import TOOLS
+from clients import PROVIDERS
 from settings import plain
 
 QUESTION = "Pay 500 cents back for order 1182."
