@@ -14,10 +14,9 @@ use std::time::Duration;
 use backstay::attempt::stream::Live;
 use backstay::call::{Answer, Body as Said};
 use backstay::fault::CallError;
-use backstay::record::{Known, Receipt};
+use backstay::record::Receipt;
 use backstay_wire::Dialect;
 use backstay_wire::dialect::ErrorOut;
-use backstay_wire::frame::sse;
 use bytes::Bytes;
 use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep};
@@ -38,7 +37,7 @@ pub struct Held {
 
 enum State {
     Seeking(Seeking),
-    Live(Box<Live>, Box<Receipt>),
+    Live(Box<Live>),
     Last(Bytes),
     Over,
 }
@@ -61,9 +60,12 @@ impl Held {
     fn found(&mut self, result: Result<Answer, CallError>) {
         self.state = match result {
             Ok(answer) => match answer.body {
-                Said::Live(live) => State::Live(live, Box::new(answer.receipt)),
+                Said::Live(mut live) => {
+                    live.tell_receipt();
+                    State::Live(live)
+                }
                 Said::Told(bytes) | Said::Whole(bytes) => {
-                    let mut out = comment(&answer.receipt);
+                    let mut out = answer.receipt.comment();
                     out.extend_from_slice(&bytes);
                     State::Last(out.into())
                 }
@@ -94,13 +96,12 @@ impl Body for Held {
                     let alive = Bytes::from_static(b": still working\n\n");
                     return Poll::Ready(Some(Ok(Frame::data(alive))));
                 }
-                State::Live(live, receipt) => {
-                    if let Some(frame) = ready!(Pin::new(live.as_mut()).poll_frame(cx)) {
-                        return Poll::Ready(Some(frame));
+                State::Live(live) => {
+                    let frame = ready!(Pin::new(live.as_mut()).poll_frame(cx));
+                    if frame.is_none() {
+                        this.state = State::Over;
                     }
-                    receipt.outcome = live.outcome();
-                    receipt.cost = live.cost();
-                    this.state = State::Last(comment(receipt).into());
+                    return Poll::Ready(frame);
                 }
                 State::Last(bytes) => {
                     let bytes = std::mem::take(bytes);
@@ -117,34 +118,6 @@ impl Body for Held {
     }
 }
 
-/// The receipt as a comment, which every SSE reader skips.
-fn comment(receipt: &Receipt) -> Vec<u8> {
-    let mut out = Vec::new();
-    let none = || "none".to_owned();
-    let mut text = format!(
-        "backstay call-id={} outcome={} target={} tier={} attempts={} fingerprint={}",
-        receipt.call_id,
-        receipt.outcome,
-        receipt.target.clone().unwrap_or_else(none),
-        receipt.tier.map_or_else(none, |tier| tier.to_string()),
-        receipt.attempts,
-        receipt.fingerprint
-    );
-    if !receipt.edits.is_empty() {
-        text.push_str(" edits=");
-        text.push_str(&receipt.edits_told().replace(", ", ","));
-    }
-    if let Some(cost) = receipt.cost {
-        text.push_str(match cost.known {
-            Known::Exactly => " cost=",
-            Known::AtLeast => " cost-at-least=",
-        });
-        text.push_str(&cost.money.to_string());
-    }
-    sse::comment(&mut out, &text);
-    out
-}
-
 /// A failure as the dialect's clients raise it inside a stream.
 fn failure(dialect: Dialect, error: &CallError) -> Bytes {
     let message = crate::respond::message(error);
@@ -155,7 +128,7 @@ fn failure(dialect: Dialect, error: &CallError) -> Bytes {
         param: error.param(),
         call_id: error.receipt().map_or("", |receipt| &receipt.call_id),
     };
-    let mut out = error.receipt().map(comment).unwrap_or_default();
+    let mut out = error.receipt().map(Receipt::comment).unwrap_or_default();
     out.extend_from_slice(&dialect.write_stream_error(&told));
     out.into()
 }

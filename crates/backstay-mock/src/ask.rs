@@ -68,10 +68,10 @@ pub(crate) struct Ask {
     pub(crate) last_digest: u64,
     /// Digest of the text of the first such message.
     pub(crate) first_digest: u64,
+    /// The last message, where it is the assistant's: the beginning of the reply.
+    pub(crate) prefill: Option<String>,
     /// The last message is a tool's result.
     pub(crate) after_tool: bool,
-    /// The last message is the assistant's: the reply is to go on from it.
-    pub(crate) prefilled: bool,
     /// A quarter of the request's bytes, at least 1.
     pub(crate) prompt_tokens: u64,
     pub(crate) embed: Option<Embed>,
@@ -164,8 +164,8 @@ impl Ask {
             first_digest: first_digest.unwrap_or(last_digest),
             last_digest,
             last_user,
+            prefill: messages.last().and_then(begun),
             after_tool: messages.last().is_some_and(is_tool_result),
-            prefilled: messages.last().is_some_and(|last| last.role == "assistant"),
             prompt_tokens: u64::try_from(bytes.len() / 4).unwrap_or(1).max(1),
             embed: (endpoint == Endpoint::Embeddings).then(|| embed(&body)),
         })
@@ -282,6 +282,13 @@ fn user_text(message: &Message<'_>) -> Option<String> {
     message.content.as_ref()?.text()
 }
 
+fn begun(message: &Message<'_>) -> Option<String> {
+    if message.role != "assistant" {
+        return None;
+    }
+    message.content.as_ref().and_then(Content::text)
+}
+
 fn is_tool_result(message: &Message<'_>) -> bool {
     // Anthropic has no role for it: a tool's result is a block in a user message.
     message.role == "tool" || message.content.as_ref().is_some_and(Content::has_tool_result)
@@ -328,6 +335,7 @@ mod tests {
         assert_eq!((ask.first_digest, ask.last_digest), (digest(b"one"), digest(b"two\nthree")));
         assert_eq!(ask.last_user, "two\nthree");
         assert_eq!((ask.messages, ask.form, ask.after_tool), (4, Form::Whole, false));
+        assert_eq!(ask.prefill.as_deref(), Some("x"));
     }
 
     #[test]

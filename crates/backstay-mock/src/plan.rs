@@ -84,7 +84,7 @@ impl Plan {
                 advise(&mut reply.headers, params);
                 Act::Reply(reply)
             }
-            Kind::RejectsPrefill if scene.ask.prefilled => {
+            Kind::RejectsPrefill if scene.ask.prefill.is_some() => {
                 let (dialect, tag) = (scene.ask.dialect(), scene.tag);
                 Act::Reply(Reply::error(errors::no_prefill(dialect, tag), dialect, tag))
             }
@@ -194,10 +194,15 @@ fn dice(scene: Scene<'_>) -> Dice {
 /// What a healthy model says.
 fn good(scene: Scene<'_>, words: Words) -> Said {
     let dice = dice(scene);
-    match said::answer(scene.ask, scene.settings, &dice, words) {
+    let mut said = match said::answer(scene.ask, scene.settings, &dice, words) {
         Some(answered) => Said::structured(answered.place, damage::whole(&answered)),
         None => Said::prose(&scene.order.params, &mut dice.clone(), words),
+    };
+    let begun = scene.ask.prefill.as_deref();
+    if let Some(rest) = begun.and_then(|begun| said.text.strip_prefix(begun)) {
+        said.text = rest.to_owned();
     }
+    said
 }
 
 fn healthy(scene: Scene<'_>) -> Reply {

@@ -77,7 +77,7 @@ fn edited(fault: Snag, mut events: Vec<Event>, strike: usize) -> Vec<Event> {
                 event.bytes = malformed(&event.bytes);
             }
         }
-        Snag::NoDone => events.retain(|e| e.part != Part::Done),
+        Snag::NoDone | Snag::HeldOpen => events.retain(|e| e.part != Part::Done),
         Snag::NoFinish => events.retain(|e| e.part != Part::Finish),
         Snag::DoubleTerminal => {
             events.extend(events.iter().find(|e| e.part == Part::Done).cloned());
@@ -125,6 +125,11 @@ fn paced_or_split(fault: Snag, events: Vec<Event>, params: &Params) -> Vec<Step>
     match fault {
         Snag::ByteDrip => steps.into_iter().map(drip).collect(),
         Snag::SplitUtf8 => steps.into_iter().map(split).collect(),
+        Snag::HeldOpen => {
+            let mut steps = steps;
+            steps.extend([Step::Wait(params.hold()), Step::Cut]);
+            steps
+        }
         _ => steps,
     }
 }

@@ -404,6 +404,7 @@ async fn capped(
         structured: Structured::JsonSchema,
         subset: None,
         streams: false,
+        prefill: None,
         limits: backstay::policy::Limits::default(),
         max_request_bytes: 0,
         breaker: backstay_decide::breaker::Rules::DEFAULT,

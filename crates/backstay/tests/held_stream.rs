@@ -12,6 +12,7 @@ use backstay_wire::Dialect;
 use http_body_util::BodyExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::time::Instant;
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
 const SAID: &str = "data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"model\":\"m\",\
@@ -19,6 +20,9 @@ const SAID: &str = "data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"m
     \"finish_reason\":null}]}\n\n";
 const FINISH: &str = "data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"model\":\"m\",\
     \"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+
+const USAGE: &str = "data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"model\":\"m\",\
+    \"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":4}}\n\n";
 
 /// What a caller sees of a stream that says `events` and is then held open.
 async fn held_after(events: &'static str) -> String {
@@ -35,7 +39,7 @@ async fn held_after(events: &'static str) -> String {
     let engine = Engine::new(policy, CallLog::off()).unwrap();
     let body = r#"{"model":"p/m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
     let mut ask = Ask::new(Dialect::OpenaiChat, body, engine.now());
-    ask.headers.insert("x-backstay-deadline", "1s".parse().unwrap());
+    ask.headers.insert("x-backstay-deadline", "2s".parse().unwrap());
     let caller = async {
         let Body::Live(live) = call::answer(&engine, ask).await.unwrap().body else {
             panic!("a stream was asked for")
@@ -50,10 +54,14 @@ async fn held_after(events: &'static str) -> String {
 }
 
 #[tokio::test]
-async fn a_stream_held_after_its_finish_is_completed_at_the_deadline() {
-    let seen = held_after(joined(SAID, FINISH)).await;
-    assert!(seen.contains("All of it."), "{seen}");
-    assert!(seen.ends_with("data: [DONE]\n\n") && !seen.contains("\"error\""), "{seen}");
+async fn a_stream_held_after_its_finish_is_completed_in_a_moment() {
+    for (events, soon) in [([SAID, FINISH, ""], 1_400), ([SAID, FINISH, USAGE], 400)] {
+        let began = Instant::now();
+        let seen = held_after(joined(events)).await;
+        assert!(began.elapsed() < Duration::from_millis(soon), "{:?}", began.elapsed());
+        assert!(seen.contains("All of it."), "{seen}");
+        assert!(seen.ends_with("data: [DONE]\n\n") && !seen.contains("\"error\""), "{seen}");
+    }
 }
 
 #[tokio::test]
@@ -62,7 +70,7 @@ async fn a_stream_held_before_its_finish_is_an_error_and_never_a_clean_end() {
     assert!(seen.contains("provider_total_timeout") && !seen.contains("[DONE]"), "{seen}");
 }
 
-/// The two texts as one that lives as long as the test.
-fn joined(first: &str, second: &str) -> &'static str {
-    Box::leak(format!("{first}{second}").into_boxed_str())
+/// The texts as one that lives as long as the test.
+fn joined(events: [&str; 3]) -> &'static str {
+    Box::leak(events.concat().into_boxed_str())
 }

@@ -13,6 +13,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod reask;
+pub mod rescue;
 mod table;
 mod why;
 

@@ -10,7 +10,7 @@ const fn ms(n: u64) -> Duration {
 }
 
 /// Early in a call of 30 s: one attempt of four made, one target, no last resort.
-fn facts(fault: Fault) -> Facts {
+pub(super) fn facts(fault: Fault) -> Facts {
     Facts {
         fault,
         server_delay: None,
@@ -328,7 +328,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn any_facts()(
+    pub(in crate::recover) fn any_facts()(
         counts in counts(),
         fault in prop::sample::select(Fault::ALL.to_vec()),
         veto in prop::sample::select(vec![Veto::Absent, Veto::Absent, Veto::Given]),

@@ -16,9 +16,9 @@ use super::mend_words::{AlignTable, FieldTable, MendTable, ReportWord};
 use super::queue_words::QueueTable;
 use super::stream_words::{GateTable, StreamWord, WindowTable};
 use super::words::{
-    AuthWord, CapWord, Day, DialectWord, DisconnectWord, KeyText, Length, RefusalWord,
-    RouteModeWord, RuntimeWord, SemanticWord, StructuredWord, SubsetWord, TemplateText, Tier,
-    TimerText, UpstreamWord,
+    AfterReleaseWord, AuthWord, CapWord, Day, DialectWord, DisconnectWord, KeyText, Length,
+    PrefillWord, RefusalWord, RouteModeWord, RuntimeWord, SemanticWord, StructuredWord, SubsetWord,
+    TemplateText, Tier, TimerText, UpstreamWord,
 };
 
 /// The configuration of Backstay.
@@ -202,6 +202,10 @@ pub(super) struct ModelTable {
     pub(super) schema_subset: Option<SubsetWord>,
     /// Whether it can stream.
     pub(super) streams: bool,
+    /// How it is given the beginning of its own reply, for `after_release = "continue"`: `"assistant"`
+    /// (as the last message), `"prefix"` (marked so: `DeepSeek`, Mistral) or `"continue_final_message"`
+    /// (vLLM, `SGLang`). Default: it is not.
+    pub(super) prefill: Option<PrefillWord>,
     /// Most calls at once; fewer while the target strains: [calls at once](limits.md#calls-at-once). 0:
     /// no limit until it strains.
     pub(super) max_concurrency: u32,
@@ -233,6 +237,7 @@ impl Default for ModelTable {
             structured: StructuredWord::JsonSchema,
             schema_subset: None,
             streams: true,
+            prefill: None,
             max_concurrency: 0,
             places: PlacesTable::default(),
             rates: RatesTable::default(),
@@ -324,6 +329,11 @@ pub(super) struct RouteTable {
     pub(super) gate: GateTable,
     /// What the mode `"windowed"` holds back. Default: 256 tokens.
     pub(super) window: WindowTable,
+    /// What a stream leads to that breaks after its first content went out: `"error"` (the fault is told
+    /// in the stream), `"restart"` (another reply is told from there on, while it begins with the same
+    /// words) or `"continue"` (a model with `prefill` goes on from the last word, others as
+    /// `"restart"`): [streams that break](rescue.md).
+    pub(super) after_release: AfterReleaseWord,
     /// What a refusal leads to: `"last_resort"` (that, else the provider's reason) or `"next_tier"`.
     pub(super) on_refusal: RefusalWord,
     /// What becomes of a call whose caller leaves: `"cancel"` (the provider is cancelled at once) or
@@ -366,6 +376,7 @@ impl Default for RouteTable {
             stream: None,
             gate: GateTable::default(),
             window: WindowTable::default(),
+            after_release: AfterReleaseWord::Error,
             on_refusal: RefusalWord::LastResort,
             on_disconnect: DisconnectWord::Cancel,
             finish_within: Length::seconds(30),

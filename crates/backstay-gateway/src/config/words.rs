@@ -227,6 +227,30 @@ pub(super) enum RefusalWord {
     NextTier,
 }
 
+/// What a stream leads to that breaks after its release.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum AfterReleaseWord {
+    /// An error in the stream.
+    Error,
+    /// Another reply, from where the first broke off, while it is the same.
+    Restart,
+    /// A continuation where a target takes one, else as `restart`.
+    Continue,
+}
+
+/// How a target is given the beginning of its reply.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum PrefillWord {
+    /// As the assistant's last message.
+    Assistant,
+    /// The same, marked as a prefix.
+    Prefix,
+    /// The same, with vLLM's fields.
+    ContinueFinalMessage,
+}
+
 /// What becomes of a call whose caller leaves.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -465,6 +465,7 @@ fn every_behaviour_of_the_mock_is_asked_for_by_some_promise() {
         include_str!("hang_up.rs"),
         include_str!("pairs.rs"),
         include_str!("patience.rs"),
+        include_str!("rescue.rs"),
         include_str!("streams.rs"),
         include_str!("structure.rs"),
         include_str!("doors.rs"),

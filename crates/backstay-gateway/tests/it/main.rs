@@ -34,6 +34,7 @@ mod quirks;
 mod rates;
 mod reask;
 mod reported;
+mod rescue;
 mod retries;
 mod shadow;
 #[path = "../../../../tests/shared.rs"]

@@ -30,6 +30,14 @@ pub(crate) const TICKET: &str = "I was charged twice for order 1182, please refu
 /// A message that asks for prose.
 pub(crate) const HELLO: &str = "Tell me about lighthouses.";
 
+/// A message that every healthy target answers with the same words.
+pub(crate) const TALE: &str = "Tell me the tale of the lamp.";
+
+/// Those words.
+pub(crate) const TOLD: &str = "The keeper lit the lamp at dusk, as he had each evening for thirty \
+    years. That night the fog came in early; he heard the bell of a ship, and then nothing. He \
+    turned the lens by hand until morning, and the ship found its way home.";
+
 /// Rules of the triage example.
 pub(crate) const TRIAGE: &str = r#"
 schema = "triage.schema.json"
@@ -129,7 +137,9 @@ impl Setup {
     }
 
     pub(crate) async fn start(self) -> World {
-        let answers = vec![Answer { contains: TICKET.into(), reply: triaged(), text: None }];
+        let tale = Answer { contains: TALE.into(), reply: Value::Null, text: Some(TOLD.into()) };
+        let triage = Answer { contains: TICKET.into(), reply: triaged(), text: None };
+        let answers = vec![triage, tale];
         let settings = backstay_mock::Settings { answers, ..backstay_mock::Settings::default() };
         let mock = Mock::start(settings).await.expect("a mock");
         for (model, steps) in &self.scripts {

@@ -26,6 +26,7 @@ async fn every_behaviour_ends_as_its_family_does() {
                     (_, "stream-cut" | "stream-stall" | "keepalive-forever") => {
                         (Some(200), End::Cut)
                     }
+                    (_, "held-open") if form == Form::Stream => (Some(200), End::Cut),
                     _ => (Some(200), End::Complete),
                 };
                 assert_eq!(case.entry.behaviour, behaviour.name);
@@ -59,6 +60,7 @@ fn every_behaviour_is_in_a_table() {
     tested.extend(["stream-cut", "stream-end-early", "stream-stall", "malformed-chunk", "no-done"]);
     tested.extend([
         "no-finish",
+        "held-open",
         "error-event",
         "byte-drip",
         "split-utf8",

@@ -6,6 +6,7 @@
 pub mod anthropic;
 pub(crate) mod errors;
 pub mod openai_chat;
+mod place;
 mod told;
 pub(crate) mod whole;
 
@@ -15,6 +16,7 @@ use crate::chat::{Chat, Delta, Loss, ProviderError, Reply, Usage};
 use crate::frame::sse::Event;
 
 pub use openai_chat::request::CapField;
+pub use place::{OpenBlock, StreamPlace};
 
 /// A provider family's wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -184,6 +186,16 @@ impl Dialect {
         }
     }
 
+    /// A writer for the rest of a streamed reply whose beginning was told as `place` says.
+    pub fn stream_writer_from(self, place: &StreamPlace, usage: UsageEvent) -> StreamWriter {
+        match self {
+            Self::OpenaiChat => {
+                StreamWriter::OpenaiChat(openai_chat::stream::Writer::going_on(place, usage))
+            }
+            Self::Anthropic => StreamWriter::Anthropic(anthropic::stream::Writer::going_on(place)),
+        }
+    }
+
     /// Writes a failure inside a stream that has begun, in the form this dialect's clients raise.
     pub fn write_stream_error(self, error: &ErrorOut<'_>) -> Vec<u8> {
         match self {
@@ -252,6 +264,14 @@ impl StreamWriter {
         match self {
             Self::OpenaiChat(writer) => writer.write(delta, out),
             Self::Anthropic(writer) => writer.write(delta, out),
+        }
+    }
+
+    /// Forgets what was used so far: another reply goes on with this one.
+    pub fn forget_usage(&mut self) {
+        match self {
+            Self::OpenaiChat(writer) => writer.forget_usage(),
+            Self::Anthropic(writer) => writer.forget_usage(),
         }
     }
 

@@ -34,6 +34,9 @@ pub(super) async fn whole(opened: &mut Opened, choices: usize) -> Result<Reply, 
         if fold.end_seen() || fold.error_seen().is_some() || fold.fault().is_some() {
             break;
         }
+        if is_finished(&fold, choices) {
+            opened.expect_end();
+        }
     }
     ended(fold, choices)
 }
@@ -123,6 +126,9 @@ async fn called(mut opened: Box<Opened>, told: Told, seen: &mut Seen) -> Result<
         };
         if calls.takes(&piece) || piece.deltas.is_empty() {
             calls.push(piece)?;
+            if calls.is_finished() {
+                opened.expect_end();
+            }
             continue;
         }
         for piece in calls.into_pieces() {
@@ -197,6 +203,9 @@ pub(super) async fn lead(
             led.came.push(Instant::now());
         }
         led.said.push(piece)?;
+        if told.choices <= 1 && led.said.is_finished() {
+            opened.expect_end();
+        }
         let is_there = text >= lead.tokens().bytes();
         if is_there && !led.said.has_call() && !led.said.is_over() {
             return Ok(released(opened, lead, led, Pacing::InTime));

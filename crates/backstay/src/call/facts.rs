@@ -8,10 +8,12 @@ use backstay_decide::breaker::KeyRest;
 use backstay_decide::extra;
 use backstay_decide::fault::Fault;
 use backstay_decide::pacing;
-use backstay_decide::recover::{self, Cap, Facts, Fallback, Next, OnRefusal, OnSemantic, Schema};
+use backstay_decide::recover::{
+    self, Cap, Decision, Facts, Fallback, Next, OnRefusal, OnSemantic, Schema,
+};
 use backstay_decide::spend::Took;
 use backstay_decide::time::Secs;
-use backstay_decide::{Backoff, Moment};
+use backstay_decide::{Backoff, Dice, Moment};
 use backstay_wire::Usage;
 use backstay_wire::chat::Choice;
 
@@ -280,18 +282,28 @@ impl Call {
 
     /// Asks the one table what to do.
     fn decide(&mut self, failure: &Failure) -> Next {
-        let facts = self.facts(failure);
-        let mut decision = recover::decide(&facts, &mut ThreadDice);
-        // A key that is dead or spent is no load on the target, and its neighbour no retry.
-        let of_key = matches!(failure.fault, Fault::QuotaExhausted | Fault::Auth);
-        if matches!(decision.next, Next::Again { .. }) && !of_key {
-            let retry = self.ask_retry();
-            if retry.is_err() {
-                decision = recover::decide(&Facts { retry, ..facts }, &mut ThreadDice);
-            }
-        }
+        let decision = self.decide_by(failure, recover::decide);
         self.decided(&decision);
         decision.next
+    }
+
+    /// Asks `table` what to do, and the target's budget where that is a retry there.
+    pub(super) fn decide_by(
+        &mut self,
+        failure: &Failure,
+        table: impl Fn(&Facts, &mut dyn Dice) -> Decision,
+    ) -> Decision {
+        let facts = self.facts(failure);
+        let decision = table(&facts, &mut ThreadDice);
+        // A key that is dead or spent is no load on the target, and its neighbour no retry.
+        let of_key = matches!(failure.fault, Fault::QuotaExhausted | Fault::Auth);
+        if !matches!(decision.next, Next::Again { .. }) || of_key {
+            return decision;
+        }
+        match self.ask_retry() {
+            Ok(()) => decision,
+            retry @ Err(_) => table(&Facts { retry, ..facts }, &mut ThreadDice),
+        }
     }
 
     /// Asks the budget of the target the call is at for a retry there.
@@ -369,7 +381,7 @@ impl Call {
     }
 
     /// Turns a decision into a plan.
-    fn follow(&mut self, next: Next, failure: Failure, whole: Option<Whole>) {
+    pub(super) fn follow(&mut self, next: Next, failure: Failure, whole: Option<Whole>) {
         self.plan = match next {
             Next::Again { after } => Plan::Again { until: self.engine.now().plus(after) },
             Next::Elsewhere => {

@@ -187,7 +187,7 @@ impl Call {
         let receipt = self.receipt(Outcome::Answered);
         let headers = self.provider_headers();
         self.contract.set_asked(true);
-        let live = Live::new(self, *opened, held);
+        let live = Live::new(self, opened, held);
         Answer { receipt, headers, edits: Vec::new(), body: Body::Live(Box::new(live)) }
     }
 
@@ -204,6 +204,7 @@ impl Call {
             fingerprint: self.contract.fingerprint.label(),
             edits: tally(&self.edits),
             cost: self.cost(),
+            rescued: self.rescue.as_ref().map(|rescue| rescue.came_out),
             notes: self.losses.iter().chain(&self.notes).take(MAX_NOTES).cloned().collect(),
         }
     }
@@ -230,7 +231,7 @@ impl Call {
         }
     }
 
-    fn close_as(&mut self, receipt: &Receipt, code: &'static str, note: &str) {
+    pub(super) fn close_as(&mut self, receipt: &Receipt, code: &'static str, note: &str) {
         let unheard = self.contract.is_unheard();
         let outcome = if unheard { Outcome::Abandoned } else { receipt.outcome };
         if std::mem::replace(&mut self.closed, true) {

@@ -9,6 +9,7 @@ mod pay;
 mod places;
 mod refuse;
 mod report;
+mod rescue;
 mod retell;
 mod seat;
 mod story;
@@ -40,12 +41,14 @@ use crate::engine::Engine;
 use crate::fault::CallError;
 use crate::policy;
 use crate::record::{Outcome, Receipt, Trail};
-use crate::route::{self, Held, Step, Stop};
+use crate::route::{self, Halt, Held, Step, Stop};
 use crate::validate::{self, Asked, Checks, Edit};
 use again::Reasks;
 use amended::{Amended, Best};
 use pay::Bill;
 pub(crate) use pay::Purse;
+pub(crate) use rescue::Anew;
+use rescue::Rescue;
 use seat::Queued;
 pub(crate) use typed::Reader;
 pub use typed::{Typed, TypedError, answer_as};
@@ -113,21 +116,12 @@ pub async fn serve(engine: &Engine, contract: Contract) -> Result<Answer, CallEr
     let mut call = Call::begin(engine.clone(), contract);
     call.sit().await;
     loop {
-        match route::next(&mut call) {
-            Step::Try(shot) => {
-                call.contract.set_asked(true);
-                let seen = attempt::race(engine, &call.contract, shot).await;
-                call.contract.set_asked(false);
-                call.note(seen);
-                if call.contract.is_unheard() && call.plan != Plan::Over {
-                    return Err(call.unheard());
-                }
-            }
-            Step::Rest(until) => engine.clock().sleep_until(until).await,
-            Step::Line { index, until, limit } => {
-                route::stand(&mut call, index, until, limit).await;
-            }
-            Step::End(halt) => return call.finish(halt),
+        let step = route::next(&mut call);
+        if let Some(halt) = call.take(step).await {
+            return call.finish(halt);
+        }
+        if call.contract.is_unheard() && call.plan != Plan::Over {
+            return Err(call.unheard());
         }
     }
 }
@@ -189,6 +183,8 @@ pub(crate) struct Call {
     lowerings: Arc<attempt::adapter::Lowerings>,
     /// From arrival to the first content handed on.
     first_out: Option<std::time::Duration>,
+    /// What is known of its stream, once that broke after its release.
+    rescue: Option<Box<Rescue>>,
     /// What it would have come to, on a route that only watches; empty: the route acts.
     would: &'static str,
     /// When it was over, where that is written down later.
@@ -271,12 +267,29 @@ impl Call {
             losses: Vec::new(),
             lowerings: Arc::default(),
             first_out: None,
+            rescue: None,
             would: "",
             ended_at: None,
             closed: false,
         };
         call.settled();
         call
+    }
+
+    /// Takes the next step. `Some`: it was the last.
+    async fn take(&mut self, step: Step) -> Option<Halt> {
+        match step {
+            Step::Try(shot) => {
+                self.contract.set_asked(true);
+                let seen = attempt::race(&self.engine, &self.contract, shot).await;
+                self.contract.set_asked(false);
+                self.note(seen);
+            }
+            Step::Rest(until) => self.engine.clock().sleep_until(until).await,
+            Step::Line { index, until, limit } => route::stand(self, index, until, limit).await,
+            Step::End(halt) => return Some(halt),
+        }
+        None
     }
 
     /// Turns to another target: what belonged to the last one is left behind.

@@ -40,6 +40,7 @@ impl Door {
             fingerprint: String::new(),
             edits: Vec::new(),
             cost: None,
+            rescued: None,
             notes: Vec::new(),
         })
     }

@@ -15,7 +15,7 @@ use super::facts::sentence;
 use crate::attempt::{Failure, Whole};
 use crate::fault::CallError;
 use crate::policy::StreamMode;
-use crate::record::Outcome;
+use crate::record::{Outcome, Receipt};
 use crate::route::{Brought, Ending, Held};
 
 impl Call {
@@ -33,12 +33,19 @@ impl Call {
 
     /// Reports how the stream went to its target.
     pub(crate) fn streamed(&mut self, held: Held, mut ending: Ending) {
-        // What was handed on piece by piece was not judged, unless it was bad on the way.
-        if ending.report.quality == Verdict::Success {
-            ending.report.quality = Verdict::Neutral;
-        }
+        unjudged(&mut ending);
         let stop = self.current.and_then(|index| self.stops.get_mut(index));
         ending.leaves = stop.and_then(|stop| stop.stay.take());
+        let changes = held.settle(ending, self.engine.now());
+        self.turned_here(&changes);
+    }
+
+    /// Reports to its target that the stream broke off.
+    pub(crate) fn broke_off(&mut self, held: Held, mut ending: Ending) {
+        unjudged(&mut ending);
+        self.count_usage(ending.usage);
+        self.at_least = true;
+        self.pay(Took::Unknown);
         let changes = held.settle(ending, self.engine.now());
         self.turned_here(&changes);
     }
@@ -123,19 +130,34 @@ impl Call {
     }
 
     /// A whole stream was handed on.
-    pub(crate) fn stream_done(&mut self, outcome: Outcome, finish: Finish, usage: Usage) {
+    pub(crate) fn stream_done(
+        &mut self,
+        outcome: Outcome,
+        finish: Finish,
+        usage: Usage,
+    ) -> Box<Receipt> {
         self.count_usage(usage);
         self.pays_usage(usage);
-        self.seen.finish = finish.word();
-        self.close(outcome, "", "");
+        self.stream_told(outcome, finish)
     }
 
-    /// A stream broke after its release.
-    pub(crate) fn stream_failed(&mut self, failure: &Failure, usage: Usage) {
-        self.count_usage(usage);
-        self.at_least = true;
-        self.pay(Took::Unknown);
-        self.close(Outcome::Failed, failure.fault.code(), &failure.note);
+    /// A whole reply was handed on, which was booked before.
+    pub(crate) fn stream_told(&mut self, outcome: Outcome, finish: Finish) -> Box<Receipt> {
+        self.seen.finish = finish.word();
+        self.is_rescued();
+        self.end_stream(outcome, "", "")
+    }
+
+    /// A stream broke after its release, and this was told.
+    pub(crate) fn stream_failed(&mut self, failure: &Failure) -> Box<Receipt> {
+        self.end_stream(Outcome::Failed, failure.fault.code(), &failure.note)
+    }
+
+    fn end_stream(&mut self, outcome: Outcome, code: &'static str, note: &str) -> Box<Receipt> {
+        self.count_rescue();
+        let receipt = Box::new(self.receipt(outcome));
+        self.close_as(&receipt, code, note);
+        receipt
     }
 
     /// The failure as the caller is told it inside the stream.
@@ -148,6 +170,13 @@ impl Call {
             failure.note
         );
         CallError::attempt(failure.fault, note)
+    }
+}
+
+/// What was handed on piece by piece was not judged, unless it was bad on the way.
+fn unjudged(ending: &mut Ending) {
+    if ending.report.quality == Verdict::Success {
+        ending.report.quality = Verdict::Neutral;
     }
 }
 

@@ -21,12 +21,13 @@ pub use mending::{
     Report, Syntax,
 };
 pub use provider::{
-    CapField, CredentialSource, Money, Pinning, Price, Prices, Provider, Structured, Target, Tariff,
+    CapField, CredentialSource, Money, Pinning, Prefill, Price, Prices, Provider, Structured,
+    Target, Tariff,
 };
 pub use queue::{Queueing, SEATS};
 pub use route::{
-    LastResort, OnDisconnect, OnSemantic, Pattern, ReaskPolicy, RefusalPolicy, Route, RouteMode,
-    RuleText, Timeouts, Timer, Upstream,
+    AfterRelease, LastResort, OnDisconnect, OnSemantic, Pattern, ReaskPolicy, RefusalPolicy, Route,
+    RouteMode, RuleText, Timeouts, Timer, Upstream,
 };
 pub use secret::Secret;
 pub use streaming::{Holding, Pace, StreamMode, Tokens, Window};

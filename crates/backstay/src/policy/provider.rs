@@ -124,6 +124,8 @@ pub struct Target {
     pub subset: Option<Subset>,
     /// Whether it can stream.
     pub streams: bool,
+    /// How it is given the beginning of its own reply. `None`: it is not.
+    pub prefill: Option<Prefill>,
     /// The largest request body it takes, in bytes. 0: not checked.
     pub max_request_bytes: u64,
     /// What the load on it is kept within.
@@ -156,6 +158,19 @@ pub enum Pinning {
     Pinned,
     /// An alias that moves to newer versions without notice.
     Alias,
+}
+
+/// How a target is given the beginning of its own reply, to go on with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prefill {
+    /// As a last message of the assistant, and nothing else: the Messages API, and servers that do the
+    /// same under Chat Completions.
+    Assistant,
+    /// The same, marked with `"prefix": true`: `DeepSeek`, Mistral. Chat Completions only.
+    Prefix,
+    /// The same, with `continue_final_message` and without `add_generation_prompt`: vLLM, `SGLang`. Chat
+    /// Completions only.
+    ContinueFinalMessage,
 }
 
 /// How far a target can be asked to hold a schema.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::{Holding, Mending, Money, StreamMode, Target};
 pub use backstay_decide::latency::{Timeouts, Timer};
 pub use backstay_decide::recover::OnSemantic;
+pub use backstay_decide::recover::rescue::AfterRelease;
 
 /// What a caller asks for as `model`.
 #[derive(Clone, Debug)]
@@ -48,6 +49,8 @@ pub struct Route {
     pub stream: Option<StreamMode>,
     /// How much of a stream is held before and while it is handed on.
     pub holding: Holding,
+    /// What to do about a stream that breaks after its release.
+    pub after_release: AfterRelease,
     /// What to do about a refusal.
     pub on_refusal: RefusalPolicy,
     /// What becomes of a call whose caller leaves.

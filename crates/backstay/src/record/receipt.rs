@@ -3,6 +3,7 @@
 use std::fmt;
 
 use backstay_decide::Money;
+use backstay_wire::frame::sse;
 
 /// What happened to one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,9 @@ pub struct Receipt {
     pub edits: Vec<(&'static str, u32)>,
     /// What its attempts cost. `None`: none went to a target with prices, or a stream is under way.
     pub cost: Option<Spent>,
+    /// How a stream went on that broke after its release: `restart`, `continue`; or that it did not:
+    /// `differs`, `failed`. `None`: none broke, or the route ends it then.
+    pub rescued: Option<&'static str>,
     /// What was lost between dialects, in few words; empty: nothing.
     pub notes: Vec<String>,
 }
@@ -60,6 +64,37 @@ impl fmt::Display for Spent {
 const MAX_EDITS: usize = 400;
 
 impl Receipt {
+    /// The receipt as a comment of a stream, which every reader of events skips.
+    pub fn comment(&self) -> Vec<u8> {
+        let mut text = format!(
+            "backstay call-id={} outcome={} target={} tier={} attempts={} fingerprint={}",
+            self.call_id,
+            self.outcome,
+            self.target.as_deref().unwrap_or("none"),
+            self.tier.map_or_else(|| "none".to_owned(), |tier| tier.to_string()),
+            self.attempts,
+            self.fingerprint
+        );
+        if let Some(how) = self.rescued {
+            text.push_str(" rescued=");
+            text.push_str(how);
+        }
+        if !self.edits.is_empty() {
+            text.push_str(" edits=");
+            text.push_str(&self.edits_told().replace(", ", ","));
+        }
+        if let Some(cost) = self.cost {
+            text.push_str(match cost.known {
+                Known::Exactly => " cost=",
+                Known::AtLeast => " cost-at-least=",
+            });
+            text.push_str(&cost.money.to_string());
+        }
+        let mut out = Vec::new();
+        sse::comment(&mut out, &text);
+        out
+    }
+
     /// The edits as headers and the log have them: `fence=1, trailing_comma=3`; empty: none. At
     /// most 400 bytes; what does not fit is counted as `other`.
     pub fn edits_told(&self) -> String {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use backstay_decide::breaker::Rules;
 
 use crate::policy::{
-    Holding, Limits, OnDisconnect, OnSemantic, Pattern, Pinning, Policy, ReaskPolicy,
+    AfterRelease, Holding, Limits, OnDisconnect, OnSemantic, Pattern, Pinning, Policy, ReaskPolicy,
     RefusalPolicy, Route, RouteMode, Structured, Target, Timeouts, Upstream,
 };
 
@@ -44,6 +44,7 @@ pub(crate) fn direct(policy: &Policy, name: &str) -> Option<Route> {
         holding: Holding::default(),
         on_refusal: RefusalPolicy::LastResort,
         on_disconnect: OnDisconnect::Cancel,
+        after_release: AfterRelease::Error,
         mending: Arc::default(),
         on_semantic: OnSemantic::Reask,
         last_resort: None,
@@ -70,6 +71,7 @@ fn at_provider(policy: &Policy, name: &str) -> Option<Arc<Target>> {
         structured: Structured::JsonSchema,
         subset: None,
         streams: true,
+        prefill: None,
         max_request_bytes: 0,
         limits: Limits::usual(provider.dialect),
         breaker: Rules::DEFAULT,

@@ -346,6 +346,7 @@ fn shoot(
     let objections = call.objections(index);
     let turned = Turned {
         objections: &objections,
+        prefill: call.prefill(index),
         cap: call.cap,
         reask: &call.reask,
         added: stop.added,
@@ -368,6 +369,7 @@ fn shoot(
     if let Some(stay) = call.stops.get_mut(index).and_then(|stop| stop.stay.as_mut()) {
         stay.sends();
     }
+    call.goes_on(index);
     let armed = Armed { index, target, tier, held, request, timers, uncut };
     call.sending(&armed);
     Step::Try(Box::new(Shot { first: armed }))

@@ -1,13 +1,14 @@
 //! `[models.NAME]`.
 
 use backstay::policy::{
-    CredentialSource, Pinning, Price, Prices, Provider, Structured, Target, Tariff,
+    CredentialSource, Pinning, Prefill, Price, Prices, Provider, Structured, Target, Tariff,
 };
+use backstay_wire::Dialect;
 use jiff::civil::Date;
 
 use super::{Loading, Named, Section};
 use crate::config::file::{File, ModelTable};
-use crate::config::words::{StructuredWord, SubsetWord};
+use crate::config::words::{PrefillWord, StructuredWord, SubsetWord};
 
 /// How long before a model's retirement a warning begins, in days.
 const NOTICE_DAYS: i64 = 60;
@@ -70,6 +71,7 @@ impl Loading<'_> {
             },
             subset: table.schema_subset.map(SubsetWord::subset),
             streams: table.streams,
+            prefill: self.prefill(name, table, provider),
             max_request_bytes: table.max_request_bytes,
             limits: self.limits(name, table, provider, &file.retries),
             breaker: super::breaker::rules(&table.breaker.over(&file.breaker)),
@@ -93,6 +95,21 @@ impl Loading<'_> {
             return None;
         }
         Some(ModelName::This(model.clone()))
+    }
+
+    /// How it is given the beginning of its reply; a form that its dialect does not have is noted.
+    fn prefill(&mut self, name: &str, table: &ModelTable, provider: &Provider) -> Option<Prefill> {
+        let form = match table.prefill? {
+            PrefillWord::Assistant => Prefill::Assistant,
+            PrefillWord::Prefix => Prefill::Prefix,
+            PrefillWord::ContinueFinalMessage => Prefill::ContinueFinalMessage,
+        };
+        if provider.dialect == Dialect::Anthropic && form != Prefill::Assistant {
+            let message = "the Messages API has no such form".into();
+            let help = "write `prefill = \"assistant\"`";
+            self.wrong(&["models", name, "prefill"], "prefill-form", message, help);
+        }
+        Some(form)
     }
 
     /// What its tokens cost, where both prices are given.

@@ -1,6 +1,6 @@
 //! A route's revision: a digest of everything in it that can change an answer.
 
-use backstay::policy::{Route, Structured, Target};
+use backstay::policy::{AfterRelease, Route, Structured, Target};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -18,7 +18,7 @@ pub(super) fn revision(route: &Route) -> String {
         .map(|rule| json!([rule.name, rule.check, rule.message, rule.input]))
         .collect();
     // The schema keeps the order of its keys: some models write their answer in that order.
-    let whole = json!({
+    let mut whole = json!({
         "tiers": tiers,
         "schema": route.schema.as_deref(),
         "rules": rules,
@@ -28,6 +28,10 @@ pub(super) fn revision(route: &Route) -> String {
         "stop": route.stop,
         "reask": route.reask.template.as_deref(),
     });
+    // A continuation is another answer than any of its models gives alone.
+    if route.after_release == AfterRelease::Continue {
+        whole["after_release"] = json!("continue");
+    }
     let digest = Sha256::digest(whole.to_string().as_bytes());
     let start = digest.iter().take(KEPT).fold(0, |sum: u64, byte| sum << 8 | u64::from(*byte));
     format!("{start:012x}")

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use backstay::policy::{
-    OnDisconnect, OnSemantic, Pattern, RefusalPolicy, Route, RouteMode, Target, Upstream,
+    AfterRelease, OnDisconnect, OnSemantic, Pattern, RefusalPolicy, Route, RouteMode, Target,
+    Upstream,
 };
 
 use super::revision::revision;
@@ -11,7 +12,7 @@ use super::{Loading, Named, Section};
 use crate::config::file::{File, RouteTable};
 use crate::config::problem::Problem;
 use crate::config::words::{
-    DisconnectWord, RefusalWord, RouteModeWord, SemanticWord, Tier, UpstreamWord,
+    AfterReleaseWord, DisconnectWord, RefusalWord, RouteModeWord, SemanticWord, Tier, UpstreamWord,
 };
 
 /// The most attempts a call may make at all.
@@ -75,7 +76,6 @@ impl Loading<'_> {
                 RouteModeWord::Normal => RouteMode::Normal,
                 RouteModeWord::Shadow => RouteMode::Shadow,
             },
-            tiers,
             deadline: table.deadline.0,
             timeouts,
             max_attempts,
@@ -95,6 +95,7 @@ impl Loading<'_> {
             },
             stream,
             holding: self.holding(name, table),
+            after_release: self.after_release(name, table, &tiers),
             on_refusal: match table.on_refusal {
                 RefusalWord::LastResort => RefusalPolicy::LastResort,
                 RefusalWord::NextTier => RefusalPolicy::NextTier,
@@ -106,10 +107,33 @@ impl Loading<'_> {
                 SemanticWord::Human => OnSemantic::Human,
             },
             last_resort,
+            tiers,
             revision: String::new(),
         };
         route.revision = revision(&route);
         Some(route)
+    }
+
+    /// What a broken stream leads to; a rule that nothing of the route can follow is doubted.
+    fn after_release(
+        &mut self,
+        name: &str,
+        table: &RouteTable,
+        tiers: &[Vec<Arc<Target>>],
+    ) -> AfterRelease {
+        let path = ["routes", name, "after_release"];
+        let rule = match table.after_release {
+            AfterReleaseWord::Error => return AfterRelease::Error,
+            AfterReleaseWord::Restart => AfterRelease::Restart,
+            AfterReleaseWord::Continue => AfterRelease::Continue,
+        };
+        let takes = tiers.iter().flatten().any(|target| target.prefill.is_some());
+        if rule == AfterRelease::Continue && !takes {
+            let message = "no model of this route goes on with a reply".into();
+            let help = "set `prefill` for one that does, or write \"restart\"";
+            self.doubt(&path, "idle-continue", message, help);
+        }
+        rule
     }
 
     fn on_disconnect(&mut self, name: &str, table: &RouteTable) -> OnDisconnect {

@@ -9,6 +9,7 @@ mod edits;
 mod fit;
 mod headers;
 mod lowering_cache;
+mod prefill;
 mod prompt;
 
 pub(crate) use added::added;
@@ -30,6 +31,9 @@ use crate::fault::CallError;
 use crate::policy::{Target, Upstream};
 use fit::{Asking, Fit, Held, Parameters};
 
+/// How deep a body may nest that is edited: as deep as a request may.
+const MAX_DEPTH: usize = 127;
+
 /// Whether a reply is asked for in one piece or as a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -50,6 +54,8 @@ pub struct Turned<'a> {
     pub added: Added,
     /// Which of the provider's keys to use.
     pub key: usize,
+    /// What the target is to go on with, if it takes that.
+    pub prefill: Option<&'a str>,
     /// What the target does not take.
     pub objections: &'a [Objection],
     /// The target's address, once it was built.
@@ -110,6 +116,7 @@ pub fn build(
     };
     losses.extend(edits::cap_loss(contract, target, turned));
     let (body, edits) = amended(body, edits, turned.objections, &mut losses);
+    let (body, edits) = prefilled(body, edits, target, turned);
     Ok(Outgoing {
         uri: headers::uri(contract, target, turned.address)?,
         headers: headers::all(contract, target, turned.key)?,
@@ -136,6 +143,19 @@ fn amended(
     losses.extend(amended.losses);
     edits.extend(format!("{objections:?}").into_bytes());
     (Bytes::from(amended.body), edits)
+}
+
+/// The body with the beginning of the reply in it, where the target is given one.
+fn prefilled(
+    body: Bytes,
+    mut edits: Vec<u8>,
+    target: &Target,
+    turned: Turned<'_>,
+) -> (Bytes, Vec<u8>) {
+    let (Some(text), Some(form)) = (turned.prefill, target.prefill) else { return (body, edits) };
+    let Some(given) = prefill::given(&body, text, form) else { return (body, edits) };
+    edits.extend(format!("prefill {text:?}").into_bytes());
+    (given, edits)
 }
 
 /// Whether the provider is asked for a stream.

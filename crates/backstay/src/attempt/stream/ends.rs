@@ -34,6 +34,11 @@ struct End {
 }
 
 impl Ends {
+    /// Of a reply that goes on with what was said, which was an answer or none.
+    pub(super) fn going_on(has_answered: bool) -> Self {
+        Self { first: End { has_answered, ..End::default() }, ..Self::default() }
+    }
+
     /// Takes note of `delta`.
     ///
     /// # Errors

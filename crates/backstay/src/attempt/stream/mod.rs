@@ -8,7 +8,10 @@
 mod calls;
 mod ends;
 mod live;
+mod passing;
 mod recast;
+mod rescue;
+mod telling;
 mod window;
 
 use std::collections::VecDeque;
@@ -46,6 +49,13 @@ fn is_chunk(data: &[u8]) -> bool {
     let data = data.trim_ascii();
     data.starts_with(b"{") && data != b"{}"
 }
+
+/// How long the end of a stream is waited for once all was said, usage included. A `[DONE]` follows in
+/// the same packet or the next one; then the connection can be kept.
+const END_GRACE: Duration = Duration::from_millis(100);
+
+/// The same where the usage did not come yet, which some servers count only then; at most a gap.
+const USAGE_GRACE: Duration = Duration::from_secs(1);
 
 /// Limits of one stream, already cut to the deadline.
 #[derive(Clone, Copy, Debug)]
@@ -94,11 +104,14 @@ pub struct Opened {
     /// When the present wait for content began. `None`: not waiting.
     waiting: Option<Instant>,
     alarm: Pin<Box<Sleep>>,
-    progressed: bool,
     /// When the first content came.
     first_content: Option<Instant>,
     gaps: Gaps,
     ended: bool,
+    /// Whether usage came.
+    has_usage: bool,
+    /// Whether nothing is missing of the reply but its end.
+    all_said: bool,
     /// Pieces read ahead, to be given out again first.
     held: VecDeque<Piece>,
     /// What is held back of the stream, once it is released in the mode `windowed`.
@@ -119,10 +132,11 @@ impl Opened {
             alarm: Box::pin(tokio::time::sleep_until(timers.sent + timers.first_token)),
             waiting: Some(timers.sent),
             timers,
-            progressed: false,
             first_content: None,
             gaps: Gaps::default(),
             ended: false,
+            has_usage: false,
+            all_said: false,
             held: VecDeque::new(),
             window: None,
             failed: None,
@@ -170,6 +184,13 @@ impl Opened {
     /// Whether the time for the whole attempt is over.
     pub fn is_over(&self) -> bool {
         Instant::now() >= self.timers.sent + self.timers.total
+    }
+
+    /// Nothing is missing of the reply but its end: from here on that is waited for a moment only.
+    pub(in crate::attempt) fn expect_end(&mut self) {
+        if !std::mem::replace(&mut self.all_said, true) {
+            self.waiting = None;
+        }
     }
 
     /// Gives `piece` back, to be the next one read (after those given back before).
@@ -299,14 +320,19 @@ impl Opened {
         if deltas.iter().any(Delta::is_content) {
             self.progresses();
         }
+        if deltas.iter().any(|delta| matches!(delta, Delta::Usage(_))) {
+            self.has_usage = true;
+            if self.all_said {
+                self.waiting = None;
+            }
+        }
         Ok(Piece { raw: event.raw, deltas })
     }
 
     /// Content came: the wait for it is over.
     fn progresses(&mut self) {
         let waited = self.waiting.take();
-        if !self.progressed {
-            self.progressed = true;
+        if self.first_content.is_none() {
             self.first_content = Some(Instant::now());
         } else if let Some(began) = waited.filter(|_| self.gaps.is_due()) {
             self.gaps.note(began.elapsed());
@@ -317,10 +343,11 @@ impl Opened {
     /// early and is then set to what is due.
     fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {
         let began = *self.waiting.get_or_insert_with(Instant::now);
-        let (limit, fault) = if self.progressed {
-            (self.timers.gap, Fault::Stalled)
-        } else {
-            (self.timers.first_token, Fault::NoFirstToken)
+        let (limit, fault) = match (self.all_said, self.first_content.is_some()) {
+            (true, _) if self.has_usage => (END_GRACE.min(self.timers.gap), Fault::Stalled),
+            (true, _) => (USAGE_GRACE.min(self.timers.gap), Fault::Stalled),
+            (false, true) => (self.timers.gap, Fault::Stalled),
+            (false, false) => (self.timers.first_token, Fault::NoFirstToken),
         };
         let end = self.timers.sent + self.timers.total;
         let due = (began + limit).min(end);
@@ -333,7 +360,8 @@ impl Opened {
                 self.alarm.as_mut().reset(due);
                 continue;
             }
-            if self.progressed {
+            // The wait for an end is no gap.
+            if self.first_content.is_some() && !self.all_said {
                 self.gaps.gave_up(began.elapsed());
             }
             let failure = if end < began + limit {

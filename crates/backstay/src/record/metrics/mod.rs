@@ -52,6 +52,7 @@ pub struct Metrics {
     limits: LimitMeters,
     alerts: Family<AlertLabels, Counter>,
     shadow: Family<WatchLabels, Counter>,
+    rescues: Family<RescueLabels, Counter>,
     dropped: Gauge,
     waiting: Family<ClassLabels, Gauge>,
     wait: Family<ClassLabels, Histogram, fn() -> Histogram>,
@@ -109,6 +110,13 @@ struct StateLabels {
 struct WatchLabels {
     route: String,
     would: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RescueLabels {
+    route: String,
+    way: &'static str,
+    result: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -223,6 +231,7 @@ impl Metrics {
             limits: LimitMeters::default(),
             alerts: Family::default(),
             shadow: Family::default(),
+            rescues: Family::default(),
             dropped: Gauge::default(),
             waiting: Family::default(),
             wait: Family::new_with_constructor(seconds),
@@ -294,6 +303,11 @@ impl Metrics {
         );
         registry.register("target_mode", "The mode of a target's breakers", self.modes.clone());
         registry.register("shadow", "Calls only watched, by what would be", self.shadow.clone());
+        registry.register(
+            "rescues",
+            "Streams that broke after their release and were to go on, by how and what came of it",
+            self.rescues.clone(),
+        );
         registry.register("alerts", "Alerts, by what became of them", self.alerts.clone());
         registry.register("orders", "Modes ordered by an operator", self.orders.clone());
         registry.register(
@@ -411,6 +425,11 @@ impl Metrics {
     /// What would have become of a call on a route that only watches.
     pub fn watched(&self, route: &str, would: &'static str) {
         self.shadow.get_or_create(&WatchLabels { route: route.into(), would }).inc();
+    }
+
+    /// What came of a stream that was to go on after it broke.
+    pub fn rescued(&self, route: &str, way: &'static str, result: &'static str) {
+        self.rescues.get_or_create(&RescueLabels { route: route.into(), way, result }).inc();
     }
 
     /// What became of an alert: `told`, `kept_back`, `delivered` or `dropped`.

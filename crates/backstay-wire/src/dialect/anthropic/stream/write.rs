@@ -21,8 +21,8 @@ use super::super::error;
 use super::super::reply::{finish_loss, stop_details, stop_reason};
 use super::super::usage;
 use crate::chat::{Delta, Finish, Loss, ProviderError, Usage};
-use crate::dialect::ErrorOut;
 use crate::dialect::whole::Json;
+use crate::dialect::{ErrorOut, OpenBlock, StreamPlace};
 use crate::frame::sse::write_event;
 
 /// The most that is held for calls that wait, in bytes; beyond it the stream fails.
@@ -101,6 +101,21 @@ impl Writer {
         }
     }
 
+    /// A writer that goes on with a reply whose beginning was told as `place` says.
+    pub(crate) fn going_on(place: &StreamPlace) -> Self {
+        let block = match place.open {
+            Some(OpenBlock::Text) => Block::Text,
+            Some(OpenBlock::Thinking) => Block::Thinking,
+            None => Block::None,
+        };
+        Self { begun: place.has_begun, block, blocks: place.blocks, ..Self::new(&place.model) }
+    }
+
+    /// Forgets what was used so far: another reply goes on.
+    pub(crate) fn forget_usage(&mut self) {
+        self.usage = Usage::default();
+    }
+
     /// Appends the events that say `delta`.
     pub(crate) fn write(&mut self, delta: &Delta, out: &mut Vec<u8>) {
         if self.ended {
@@ -154,6 +169,8 @@ impl Writer {
 
     fn say(&mut self, delta: &Delta, out: &mut Vec<u8>) {
         match delta {
+            // A reply that has begun keeps its name.
+            Delta::Start { .. } if self.begun => {}
             Delta::Start { id, model } => {
                 id.clone_into(&mut self.id);
                 if self.model.is_empty() {

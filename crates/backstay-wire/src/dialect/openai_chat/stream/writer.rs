@@ -9,13 +9,14 @@ use super::super::error;
 use super::super::reply::{REFUSAL_WITHOUT_WORDS, usage_json};
 use super::super::wire;
 use crate::chat::{Delta, Finish, Loss, ProviderError, Usage};
-use crate::dialect::{ErrorOut, UsageEvent};
+use crate::dialect::{ErrorOut, StreamPlace, UsageEvent};
 
 /// What has been written of one reply.
 #[derive(Debug)]
 pub struct Writer {
     id: String,
     model: String,
+    created: u64,
     usage_event: UsageEvent,
     usage: Usage,
     has_ended: bool,
@@ -87,6 +88,7 @@ impl Writer {
         Self {
             id: String::new(),
             model: model.to_owned(),
+            created: 0,
             usage_event,
             usage: Usage::default(),
             has_ended: false,
@@ -95,11 +97,28 @@ impl Writer {
         }
     }
 
+    /// A writer that goes on with a reply whose beginning was told as `place` says.
+    pub(crate) fn going_on(place: &StreamPlace, usage_event: UsageEvent) -> Self {
+        Self {
+            id: place.id.clone(),
+            created: place.created,
+            voices: place.has_begun.then(|| (0, Voice::default())).into_iter().collect(),
+            ..Self::new(&place.model, usage_event)
+        }
+    }
+
+    /// Forgets what was used so far: another reply goes on.
+    pub(crate) fn forget_usage(&mut self) {
+        self.usage = Usage::default();
+    }
+
     pub(crate) fn write(&mut self, delta: &Delta, out: &mut Vec<u8>) {
         if self.has_ended {
             return;
         }
         match delta {
+            // A reply that has begun keeps its name.
+            Delta::Start { .. } if !self.voices.is_empty() => {}
             Delta::Start { id, model } => {
                 id.clone_into(&mut self.id);
                 if self.model.is_empty() {
@@ -217,7 +236,7 @@ impl Writer {
         let chunk = Chunk {
             id: &self.id,
             object: "chat.completion.chunk",
-            created: 0,
+            created: self.created,
             model: &self.model,
             choices,
             usage: (self.usage_event == UsageEvent::Send).then(|| usage.unwrap_or(Value::Null)),
