@@ -32,6 +32,10 @@ docs:
 bench-overhead *args:
     bench/overhead/run {{args}}
 
+# CPU of a streamed chunk beside nginx, and the time to the first text, in each mode
+bench-streams *args:
+    bench/streams/run {{args}}
+
 # what a decision costs, beside other libraries and in instructions
 bench-decide *args:
     bench/decide/run {{args}}
@@ -43,6 +47,10 @@ bench-detectors *args:
 # outages, cancels and a backfill, with processes of their own
 resilience *args:
     tests/resilience/run {{args}}
+
+# a thousand streams for ten minutes, memory watched
+soak *args:
+    tests/soak/run {{args}}
 
 # faults against the gateway: a file, and --fast for short waits
 drill file *args:

@@ -37,6 +37,8 @@ pub struct Reply {
     pub bytes: u64,
     /// From the request's write to the first byte of the body.
     pub first_byte: Duration,
+    /// From the request's write to the first text of a stream. `None`: the body's beginning has none.
+    pub first_text: Option<Duration>,
 }
 
 /// Builds one request, head and body in one buffer.
@@ -80,6 +82,7 @@ impl Connection {
             done: false,
             bytes: 0,
             first_byte: began.elapsed(),
+            first_text: None,
         };
         let mut reader = BodyReader::new(head.length);
         let mut lines = Lines::default();
@@ -88,6 +91,9 @@ impl Connection {
             let used = reader.take(&self.waiting, &mut lines, &mut reply)?;
             if before == 0 && reply.bytes > 0 {
                 reply.first_byte = began.elapsed();
+            }
+            if reply.first_text.is_none() && lines.text_seen {
+                reply.first_text = Some(began.elapsed());
             }
             self.waiting.drain(..used);
             if reader.finished() {
@@ -254,17 +260,35 @@ fn share(bytes: &[u8], left: &mut u64) -> usize {
     part
 }
 
-/// Counts the events of a body that arrives in any pieces, by how its lines begin.
+/// Counts the events of a body that arrives in any pieces, by how its lines begin, and looks for the
+/// first text.
 #[derive(Debug, Default)]
 struct Lines {
     /// The first bytes of the line being read, as many as are needed to know it.
     start: Vec<u8>,
+    /// The body so far, until text was seen in it; at most `MAX_BEGINNING`.
+    beginning: Vec<u8>,
+    text_seen: bool,
 }
 
 const DONE: &[u8] = b"data: [DONE]";
+/// Text is not looked for further on: a plain body need not be kept.
+const MAX_BEGINNING: usize = 4096;
 
 impl Lines {
+    fn look_for_text(&mut self, bytes: &[u8]) {
+        let room = MAX_BEGINNING - self.beginning.len();
+        if self.text_seen || room == 0 {
+            return;
+        }
+        self.beginning.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        let key = br#""content":""#;
+        self.text_seen = memchr::memmem::find_iter(&self.beginning, key)
+            .any(|at| self.beginning.get(at + key.len()).is_some_and(|first| *first != b'"'));
+    }
+
     fn feed(&mut self, mut bytes: &[u8], reply: &mut Reply) {
+        self.look_for_text(bytes);
         loop {
             let end = memchr::memchr(b'\n', bytes);
             let line = &bytes[..end.unwrap_or(bytes.len())];

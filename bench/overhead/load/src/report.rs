@@ -17,6 +17,24 @@ pub struct Case {
     pub chunks: u64,
 }
 
+impl Case {
+    /// CPU microseconds a request, or a content chunk of a stream.
+    pub fn cost(&self, window: &Outcome) -> f64 {
+        window.cpu_per_request() / self.chunks.max(1) as f64
+    }
+
+    /// `cost` of each.
+    pub fn costs(&self, windows: &[Outcome]) -> Vec<f64> {
+        windows.iter().map(|window| self.cost(window)).collect()
+    }
+
+    /// Requests that failed in a window. Streams with fewer events than chunks count as one.
+    pub fn failed(&self, window: &Outcome) -> u64 {
+        let short = window.ok == 0 || window.events < window.ok * self.chunks;
+        window.failed + u64::from(short)
+    }
+}
+
 /// All windows of one case. `reference` has one more than `gateway`.
 #[derive(Debug)]
 pub struct Row {
@@ -33,34 +51,28 @@ pub struct Row {
 impl Row {
     /// Requests that failed anywhere. A stream with fewer events than chunks counts as failed.
     pub fn failed(&self) -> u64 {
-        let windows = || self.reference.iter().chain(&self.gateway).chain([&self.direct]);
-        let short = windows().filter(|w| w.ok == 0 || w.events < w.ok * self.case.chunks).count();
-        windows().map(|window| window.failed).sum::<u64>() + short as u64
+        let windows = self.reference.iter().chain(&self.gateway).chain([&self.direct]);
+        windows.map(|window| self.case.failed(window)).sum()
     }
 
-    fn cost(&self, window: &Outcome) -> f64 {
-        window.cpu_per_request() / self.case.chunks.max(1) as f64
-    }
-
-    /// Each gateway window against the mean of the two reference windows around it.
+    /// Each gateway window against the two reference windows around it.
     fn ratios(&self) -> Vec<f64> {
-        self.gateway
-            .iter()
-            .zip(self.reference.windows(2))
-            .map(|(own, around)| {
-                let reference = f64::midpoint(self.cost(&around[0]), self.cost(&around[1]));
-                self.cost(own) / reference.max(f64::MIN_POSITIVE)
-            })
-            .collect()
-    }
-
-    fn costs(&self, windows: &[Outcome]) -> Vec<f64> {
-        windows.iter().map(|window| self.cost(window)).collect()
+        ratios(&self.case.costs(&self.gateway), &between(&self.case.costs(&self.reference)))
     }
 }
 
+/// The mean of each two neighbours: one less than there are values.
+pub fn between(values: &[f64]) -> Vec<f64> {
+    values.windows(2).map(|around| f64::midpoint(around[0], around[1])).collect()
+}
+
+/// Each value by the other of its place; as many as the shorter list has.
+pub fn ratios(own: &[f64], others: &[f64]) -> Vec<f64> {
+    own.iter().zip(others).map(|(own, other)| own / other.max(f64::MIN_POSITIVE)).collect()
+}
+
 /// Median, least and greatest.
-fn spread(values: &[f64]) -> (f64, f64, f64) {
+pub fn spread(values: &[f64]) -> (f64, f64, f64) {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;
@@ -100,7 +112,7 @@ pub fn table(rows: &[Row], idle_rss: u64, end_rss: u64, binary: u64) -> String {
     let _ = writeln!(out, "|---|---|---|---|---|");
     for row in rows {
         let (reference, own) =
-            (spread(&row.costs(&row.reference)), spread(&row.costs(&row.gateway)));
+            (spread(&row.case.costs(&row.reference)), spread(&row.case.costs(&row.gateway)));
         let ratio = spread(&row.ratios());
         let _ = writeln!(
             out,
@@ -175,7 +187,7 @@ fn case_json(row: &Row) -> Value {
         list.iter()
             .map(|w| {
                 json!({
-                    "cpu_us": row.cost(w),
+                    "cpu_us": row.case.cost(w),
                     "ok": w.ok,
                     "failed": w.failed,
                     "events": w.events,

@@ -57,9 +57,9 @@ impl Outcome {
 }
 
 /// The value below which `share` of a sorted list lies; 0 for an empty one.
-pub fn percentile(sorted: &[u64], share: f64) -> u64 {
+pub fn percentile<T: Copy + Default>(sorted: &[T], share: f64) -> T {
     let last = sorted.len().saturating_sub(1);
-    sorted.get((last as f64 * share).round() as usize).copied().unwrap_or(0)
+    sorted.get((last as f64 * share).round() as usize).copied().unwrap_or_default()
 }
 
 /// Sends plain requests on kept-alive connections until the window is over.
