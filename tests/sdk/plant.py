@@ -76,7 +76,16 @@ class Mock(Process):
         super().__init__(["mock", "--listen", "127.0.0.1:0", "--answers", str(answers)], folder / "mock.log")
 
     def reset(self):
-        urllib.request.urlopen(urllib.request.Request(self.url + "/_mock/reset", method="POST"), timeout=5).close()
+        self._post("reset")
+
+    def script(self, model: str, steps: list[str]):
+        """Has a model of that name play one step a call; the last is played from then on."""
+        self._post("script", {"model": model, "steps": steps})
+
+    def _post(self, what: str, body=None):
+        sent = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.url}/_mock/{what}", data=sent, method="POST")
+        urllib.request.urlopen(request, timeout=5).close()
 
     def calls(self) -> list[dict]:
         """The model calls since the last reset, in the order they came."""
