@@ -73,10 +73,11 @@ impl Money {
 }
 
 impl Money {
-    /// How much of `whole` it is; 1 of nothing.
-    pub fn share_of(self, whole: Self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "a share to be looked at")]
-        if whole == Self::ZERO { 1.0 } else { self.0 as f64 / whole.0 as f64 }
+    /// As a number of units of the currency, to be looked at.
+    pub fn units(self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a number to be looked at")]
+        let trillionths = self.0 as f64;
+        trillionths / SCALE
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use backstay::admit::spend::Allowance;
 use backstay::contract::Caller;
 use backstay::policy::Secret;
 use backstay_decide::Local;
@@ -47,6 +48,12 @@ impl Callers {
     pub fn with_admin(mut self, key: Option<&Secret>) -> Self {
         self.admin = key.map(|key| digest(key.expose()));
         self
+    }
+
+    /// The name of every caller whose spending is bounded, and what he may spend a day.
+    pub fn limited(&self) -> impl Iterator<Item = (&str, Allowance)> {
+        let callers = self.known.iter().map(|(_, caller)| (caller.name.as_str(), caller.allowance));
+        callers.filter(|(_, allowed)| allowed.is_limited())
     }
 
     /// Whether there is an admin API.

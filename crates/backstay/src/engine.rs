@@ -246,7 +246,7 @@ impl Engine {
         self.shared.metrics.breakers_stand(&self.targets());
         self.shared.metrics.queue(&self.line().report());
         let day = Day::of(self.clock().wall());
-        self.shared.metrics.spend(&self.shared.purses.shares(day));
+        self.shared.metrics.spend().stand(&self.shared.purses.levels(day));
         self.shared.metrics.text(self.shared.call_log.dropped())
     }
 

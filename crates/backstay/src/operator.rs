@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use backstay_decide::alert::Kind;
 use backstay_decide::breaker::{Mode, Order};
+use backstay_decide::spend::Day;
 
+use crate::admit::spend::{Allowance, Spending};
 use crate::engine::Engine;
 use crate::policy::Target;
 use crate::record::Alert;
@@ -49,6 +51,11 @@ impl Engine {
             health.is_of(&target).then(|| of(&target, Some(health)))
         });
         configured.chain(unnamed.take(MAX_UNNAMED)).collect()
+    }
+
+    /// What `key`, which may spend `allowed` a day, spent today; also before its first call.
+    pub fn spending(&self, key: &str, allowed: Allowance) -> Spending {
+        self.purses().level(key, allowed, Day::of(self.clock().wall()))
     }
 
     /// Puts `mode` on a target, whatever the config says: for `lasts` if that is given, at most

@@ -28,14 +28,22 @@ pub const KEPT: u32 = 100;
 
 impl Receiver {
     /// Places that fallbacks may hold together. Fewer than `1000 / kept` places keep none back:
-    /// the only place of a small server is worth more used.
-    const fn open(&self) -> u32 {
+    /// the only place of a small server is worth more used. `None`: any number.
+    pub const fn open_places(&self) -> Option<u32> {
+        if self.places == 0 {
+            return None;
+        }
         let kept = if self.kept > 1000 { 1000 } else { self.kept };
         let held_back = self.places as u64 * kept as u64 / 1000;
         // At most `places`, so it fits.
         #[expect(clippy::cast_possible_truncation, reason = "never over `places`, a u32")]
         let held_back = held_back as u32;
-        self.places - held_back
+        Some(self.places - held_back)
+    }
+
+    /// How full fallbacks may make its rates, in thousandths.
+    pub const fn open_rate(&self) -> u32 {
+        1000_u32.saturating_sub(self.kept)
     }
 
     /// Whether one more fallback may come.
@@ -43,12 +51,13 @@ impl Receiver {
     /// # Errors
     /// [`Refusal`] with its arithmetic: try the next tier, or wait.
     pub const fn take(&self) -> Result<(), Refusal> {
-        if self.places > 0 && (self.in_flight >= self.places || self.fallbacks >= self.open()) {
-            let (places, in_flight) = (self.places, self.in_flight);
-            let (fallbacks, open) = (self.fallbacks, self.open());
+        if let Some(open) = self.open_places()
+            && (self.in_flight >= self.places || self.fallbacks >= open)
+        {
+            let Self { places, in_flight, fallbacks, .. } = *self;
             return Err(Refusal::Places { places, in_flight, fallbacks, open });
         }
-        let open = 1000_u32.saturating_sub(self.kept);
+        let open = self.open_rate();
         if self.filled > open {
             return Err(Refusal::Rate { filled: self.filled, open });
         }

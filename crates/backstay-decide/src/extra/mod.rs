@@ -131,6 +131,19 @@ pub enum Made {
     NotSent,
 }
 
+/// How a budget stands at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// What it holds.
+    pub balance: Thousandths,
+    /// The most extra attempts that it keeps; 0: there are none.
+    pub cap: u32,
+    /// Extra attempts that are granted and not over.
+    pub in_flight: u32,
+    /// How many these may be, with so many calls at the target as now.
+    pub allowed: u32,
+}
+
 /// The extra attempts of one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
@@ -151,6 +164,16 @@ impl Budget {
     pub fn new(limits: &Limits, now: Moment) -> Self {
         let balance = (u64::from(limits.start) * WHOLE).min(limits.cap());
         Self { balance, paid_until: now, calls: 0, extra: 0, together: None }
+    }
+
+    /// How it stands at `now`.
+    pub fn level(&self, limits: &Limits, now: Moment) -> Level {
+        Level {
+            balance: self.balance(limits, now),
+            cap: limits.cap,
+            in_flight: self.extra,
+            allowed: self.allowed_at_once(limits),
+        }
     }
 
     /// Whole extra attempts and thousandths that the balance holds at `now`.
@@ -290,6 +313,15 @@ fn part(whole: Duration, thousandths: u64) -> Option<Duration> {
 /// A number in thousandths; prints as `0.3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Thousandths(pub u64);
+
+impl Thousandths {
+    /// As a number of wholes, to be looked at.
+    pub fn wholes(self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a number to be looked at")]
+        let thousandths = self.0 as f64;
+        thousandths / 1000.0
+    }
+}
 
 impl fmt::Display for Thousandths {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

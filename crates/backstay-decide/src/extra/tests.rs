@@ -94,9 +94,11 @@ fn an_attempt_that_never_left_is_paid_back() {
     let (mut budget, _other) = busy(&USUAL);
     let visit = stay(&mut budget, &USUAL, 0);
     let grant = budget.ask(Kind::Retry, &visit, &USUAL, at(0)).unwrap();
-    assert_eq!(budget.balance(&USUAL, at(0)), Thousandths(2000));
+    let paid = Level { balance: Thousandths(2000), cap: 10, in_flight: 1, allowed: 2 };
+    assert_eq!(budget.level(&USUAL, at(0)), paid);
     budget.end(grant, Made::NotSent, &USUAL);
-    assert_eq!(budget.balance(&USUAL, at(0)), Thousandths(3000));
+    let back = Level { balance: Thousandths(3000), in_flight: 0, ..paid };
+    assert_eq!(budget.level(&USUAL, at(0)), back);
 }
 
 #[test]

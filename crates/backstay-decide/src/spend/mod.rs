@@ -45,6 +45,8 @@ impl Day {
 pub trait Amount: Copy + Ord + fmt::Display {
     /// Nothing.
     const ZERO: Self;
+    /// What it is counted in: `money` or `tokens`.
+    const UNIT: &'static str;
     /// Both together; stays at the most there is.
     #[must_use]
     fn plus(self, other: Self) -> Self;
@@ -54,12 +56,18 @@ pub trait Amount: Copy + Ord + fmt::Display {
     /// `thousandths` of it.
     #[must_use]
     fn part(self, thousandths: u32) -> Self;
+    /// As a number of units, to be looked at.
+    fn units(self) -> f64;
+
     /// How much of `whole` it is; 1 of nothing.
-    fn share_of(self, whole: Self) -> f64;
+    fn share_of(self, whole: Self) -> f64 {
+        if whole == Self::ZERO { 1.0 } else { self.units() / whole.units() }
+    }
 }
 
 impl Amount for Money {
     const ZERO: Self = Self::ZERO;
+    const UNIT: &'static str = "money";
 
     fn plus(self, other: Self) -> Self {
         Self::plus(self, other)
@@ -73,13 +81,14 @@ impl Amount for Money {
         Self::part(self, thousandths)
     }
 
-    fn share_of(self, whole: Self) -> f64 {
-        Self::share_of(self, whole)
+    fn units(self) -> f64 {
+        Self::units(self)
     }
 }
 
 impl Amount for u64 {
     const ZERO: Self = 0;
+    const UNIT: &'static str = "tokens";
 
     fn plus(self, other: Self) -> Self {
         self.saturating_add(other)
@@ -93,9 +102,10 @@ impl Amount for u64 {
         Self::try_from(u128::from(self) * u128::from(thousandths) / 1000).unwrap_or(Self::MAX)
     }
 
-    fn share_of(self, whole: Self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "a share to be looked at")]
-        if whole == 0 { 1.0 } else { self as f64 / whole as f64 }
+    fn units(self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a number to be looked at")]
+        let units = self as f64;
+        units
     }
 }
 
@@ -224,6 +234,11 @@ impl<A: Amount> Purse<A> {
         self.total()
     }
 
+    /// How the key stands on `day` to a `limit` a day.
+    pub fn level(&mut self, limit: A, day: Day) -> Level<A> {
+        Level { total: self.standing(day), limit, alerted: self.alerted }
+    }
+
     fn total(&self) -> Total<A> {
         let held = self.held.plus(self.held_before);
         Total { at_least: self.spent, estimated: self.estimated, unknown: self.unknown, held }
@@ -261,6 +276,24 @@ impl<A: Amount> fmt::Display for Total<A> {
             write!(f, "at least {at_least} spent ({estimated} by estimate for {unknown} calls)")?;
         }
         if *held > A::ZERO { write!(f, " + {held} reserved") } else { Ok(()) }
+    }
+}
+
+/// How a key stands to its limit today.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level<A> {
+    /// What it spent.
+    pub total: Total<A>,
+    /// Its limit a day.
+    pub limit: A,
+    /// Whether the alert was told today.
+    pub alerted: bool,
+}
+
+impl<A: Amount> Level<A> {
+    /// What was spent of the limit: 1 is all.
+    pub fn share(&self) -> f64 {
+        self.total.at_least.share_of(self.limit)
     }
 }
 

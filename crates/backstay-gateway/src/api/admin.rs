@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use backstay::fault::CallError;
 use backstay::operator::MAX_ORDER;
-use backstay::route::Snapshot;
 use backstay_decide::Local;
 use backstay_decide::breaker::Mode;
-use backstay_decide::pacing::Level;
 use backstay_decide::queue::Standing;
 use backstay_wire::Dialect;
 use http::{Method, Request, Response};
@@ -17,7 +15,7 @@ use hyper::body::Incoming;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{json as document, path, wrong_method};
+use super::{json as document, levels, path, wrong_method};
 use crate::body::Sent;
 use crate::server::Gateway;
 use crate::{door, respond};
@@ -64,7 +62,7 @@ async fn answer(gateway: &Gateway, request: Request<Incoming>) -> Result<Respons
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let (right, seen): (&'static str, fn(&Gateway) -> Value) = match path.as_str() {
         TARGETS => ("GET", targets),
-        "/admin/limits" => ("GET", limits),
+        "/admin/limits" => ("GET", levels::limits),
         "/admin/queue" => ("GET", queue),
         _ => match path.strip_prefix(TARGETS).and_then(|rest| rest.strip_prefix('/')) {
             Some(_) if method != Method::POST => {
@@ -90,28 +88,6 @@ fn nothing(path: &str) -> CallError {
 
 fn targets(gateway: &Gateway) -> Value {
     json!({"at_ms": gateway.engine().clock().wall_ms(), "targets": gateway.engine().targets()})
-}
-
-/// What each target that was called bears now.
-fn limits(gateway: &Gateway) -> Value {
-    let mut standings = gateway.engine().standings();
-    standings.sort_by(|one, other| one.target.cmp(&other.target));
-    let told: Vec<Value> = standings.iter().map(limits_of).collect();
-    json!({"at_ms": gateway.engine().clock().wall_ms(), "targets": told})
-}
-
-fn limits_of(standing: &Snapshot) -> Value {
-    let usual = standing.usual_first_token.map(|usual| usual.as_secs_f64() * 1_000.0);
-    json!({"target": standing.target, "in_flight": standing.in_flight, "places": standing.places,
-        "bytes_in_flight": standing.bytes, "usual_first_token_ms": usual,
-        "rates": standing.rates.iter().map(rate).collect::<Vec<_>>()})
-}
-
-/// A rate of one key.
-fn rate((key, level): &(usize, Level)) -> Value {
-    json!({"key": key, "rate": level.dimension.to_string(), "limit": level.limit,
-        "steady": level.rate, "at_once": level.burst, "taken": level.used,
-        "slowed_to": f64::from(level.factor) / 1_000.0})
 }
 
 /// The seats of all calls, and who waits for one.

@@ -2,6 +2,7 @@
 
 mod admin;
 mod chat;
+mod levels;
 mod models;
 mod path;
 mod through;

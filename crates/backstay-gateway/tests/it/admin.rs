@@ -311,17 +311,22 @@ async fn the_page_shows_what_is_answered() {
         .server(&format!("admin_key = \"{KEY}\""))
         .tables(
             "[providers.hub]\ndialect = \"openai_chat\"\nbase_url = \"OPENAI_BASE\"\n\
-             api_keys = [\"sk-first-0001\", \"sk-second-0002\"]",
+             api_keys = [\"sk-first-0001\", \"sk-second-0002\"]\n\
+             [retries]\nfloor = \"0s\"\n\
+             [keys.app]\ntoken = \"app-token-0123456789\"\nspend_per_day = 2\ntokens_per_day = 100000",
         )
         .target("main", "hub", &["quota-429", "status-500"])
         .and("max_concurrency = 50")
-        .and("rates = { requests_per_day = 10000 }")
+        .and("rates = { requests_per_day = 10000 }\ninput_price = 5\noutput_price = 25")
         .target("mirror", "openai", &["healthy"])
+        .and("input_price = 5\noutput_price = 25")
         .route("sick", &["main", "mirror"], ROUTE)
         .start()
         .await;
+    let app = ("x-api-key", "app-token-0123456789");
     for _ in 0..6 {
-        answers(&world).await;
+        let seen = world.ask_with(OPENAI, &[app], &request(OPENAI, "sick", HELLO)).await;
+        assert_eq!(seen.header("x-backstay-tier"), "2", "{}", seen.text());
     }
     for title in ["GET /admin/targets", "GET /admin/limits", "GET /admin/queue"] {
         shows(title, &operate(&world, title, "").await.json());

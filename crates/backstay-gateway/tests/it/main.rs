@@ -21,6 +21,7 @@ mod failures;
 mod fixed;
 mod hang_up;
 mod in_band;
+mod levels;
 mod library;
 mod limits;
 mod lowered;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use backstay_decide::Money;
-use backstay_decide::spend::{Amount, Day, Hold, Overspent, Purse, Took};
+use backstay_decide::spend::{Day, Hold, Level, Overspent, Purse, Took};
 use parking_lot::Mutex;
 
 /// What a key may spend in a UTC day.
@@ -46,6 +46,25 @@ pub(crate) struct Before {
     pub(crate) unknown: [u32; 2],
 }
 
+/// What a key spent today of its limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spending {
+    /// Its name.
+    pub key: String,
+    /// `None`: no limit.
+    pub money: Option<Level<Money>>,
+    /// `None`: no limit.
+    pub tokens: Option<Level<u64>>,
+}
+
+impl Spending {
+    /// What it spent of the limit that is nearer: 1 is all. 0 without a limit.
+    pub fn share(&self) -> f64 {
+        let money = self.money.map_or(0.0, |level| level.share());
+        money.max(self.tokens.map_or(0.0, |level| level.share()))
+    }
+}
+
 /// What one attempt may take. Settle it once, by [`Purses::settle`].
 #[derive(Debug)]
 #[must_use]
@@ -79,8 +98,7 @@ impl Purses {
     ) -> Result<Reserved, String> {
         let mut accounts = self.0.lock();
         if !accounts.contains_key(key) {
-            let account = Account { money: Purse::new(day), tokens: Purse::new(day), allowed };
-            accounts.insert(key.to_owned(), account);
+            accounts.insert(key.to_owned(), Account::new(allowed, day));
         }
         let Some(account) = accounts.get_mut(key) else { return Err("no account".into()) };
         account.allowed = allowed;
@@ -129,18 +147,34 @@ impl Purses {
         told.into_iter().flatten().collect()
     }
 
-    /// Of each key, the larger of what it spent of its limits today: 1 is all.
-    pub(crate) fn shares(&self, day: Day) -> Vec<(String, f64)> {
+    /// How every key stands that has an account.
+    pub(crate) fn levels(&self, day: Day) -> Vec<Spending> {
         let mut accounts = self.0.lock();
-        let share = |account: &mut Account| {
-            let money = share_of(account.money.standing(day).at_least, account.allowed.money);
-            money.max(share_of(account.tokens.standing(day).at_least, account.allowed.tokens))
-        };
-        accounts.iter_mut().map(|(key, account)| (key.clone(), share(account))).collect()
+        accounts.iter_mut().map(|(key, account)| account.level(key, account.allowed, day)).collect()
+    }
+
+    /// How `key` stands that may spend `allowed`, also before its first call.
+    pub(crate) fn level(&self, key: &str, allowed: Allowance, day: Day) -> Spending {
+        match self.0.lock().get_mut(key) {
+            Some(account) => account.level(key, allowed, day),
+            None => Account::new(allowed, day).level(key, allowed, day),
+        }
     }
 }
 
 impl Account {
+    const fn new(allowed: Allowance, day: Day) -> Self {
+        Self { money: Purse::new(day), tokens: Purse::new(day), allowed }
+    }
+
+    fn level(&mut self, key: &str, allowed: Allowance, day: Day) -> Spending {
+        Spending {
+            key: key.to_owned(),
+            money: allowed.money.map(|limit| self.money.level(limit, day)),
+            tokens: allowed.tokens.map(|limit| self.tokens.level(limit, day)),
+        }
+    }
+
     /// Both or neither: what one limit refuses is not reserved of the other.
     fn check(&mut self, most: Cost, day: Day) -> Result<(), String> {
         self.money.check(most.money, self.allowed.money, day).map_err(in_money)?;
@@ -154,10 +188,6 @@ fn in_money(over: Overspent<Money>) -> String {
 
 fn in_tokens(over: Overspent<u64>) -> String {
     format!("in tokens, {over}")
-}
-
-fn share_of<A: Amount>(spent: A, limit: Option<A>) -> f64 {
-    limit.map_or(0.0, |limit| spent.share_of(limit))
 }
 
 impl fmt::Display for Allowance {
@@ -181,6 +211,11 @@ mod tests {
 
     fn allowed(money: Option<f64>, tokens: Option<u64>) -> Allowance {
         Allowance { money: money.and_then(Money::of), tokens }
+    }
+
+    fn shares(purses: &Purses, day: Day) -> Vec<(String, f64)> {
+        let levels = purses.levels(day).into_iter();
+        levels.map(|spending| (spending.key.clone(), spending.share())).collect()
     }
 
     #[test]
@@ -209,11 +244,17 @@ mod tests {
             told.push(purses.settle("app", held, Took::Known(cost(tokens)), Day(day)).len());
         }
         assert_eq!(told, [0, 1, 0, 1]);
-        assert_eq!(purses.shares(Day(2)), [("app".to_owned(), 0.9)]);
+        assert_eq!(shares(&purses, Day(2)), [("app".to_owned(), 0.9)]);
+        let Spending { money, tokens, .. } = purses.level("app", limit, Day(2));
+        assert_eq!((money, tokens.map(|level| level.alerted)), (None, Some(true)));
         let wider = allowed(None, Some(1000));
         let held = purses.reserve("app", wider, cost(500), Day(2)).unwrap();
         assert_eq!(purses.settle("app", held, Took::Unknown, Day(2)), Vec::<String>::new());
-        assert_eq!(purses.shares(Day(2)), [("app".to_owned(), 0.59)]);
-        assert_eq!(purses.shares(Day(3)), [("app".to_owned(), 0.0)]);
+        assert_eq!(shares(&purses, Day(2)), [("app".to_owned(), 0.59)]);
+        assert_eq!(shares(&purses, Day(3)), [("app".to_owned(), 0.0)]);
+        let fresh = purses.level("job", limit, Day(3));
+        let told = fresh.tokens.map(|level| (level.total.at_least, level.limit, level.alerted));
+        assert_eq!(told, Some((0, 100, false)));
+        assert_eq!(shares(&purses, Day(3)).len(), 1, "to look opens no account");
     }
 }

@@ -9,7 +9,7 @@ use backstay_decide::breaker::{
     in_force,
 };
 use backstay_decide::extra::headroom::{self, Receiver};
-use backstay_decide::extra::{self, Arrival, Budget, Kind, Made, Thousandths, Visit};
+use backstay_decide::extra::{self, Arrival, Budget, Kind, Made, Visit};
 use backstay_decide::latency::{Circuit, Known, Latency, Present, PromptSize, Slow};
 use backstay_decide::pacing::{Cost, Dimension, Level, Seen, Slowed, Wait};
 use backstay_decide::tiers::Proof;
@@ -120,10 +120,10 @@ pub struct Snapshot {
     pub places: Option<u32>,
     /// The usual time to a first token for a small prompt; `None`: too little is known.
     pub usual_first_token: Option<Duration>,
-    /// Of the calls it carries, those that fell back on it.
-    pub fallbacks: u32,
-    /// The retries that its budget holds.
-    pub retries: Thousandths,
+    /// What it can take of the load that falls back on it.
+    pub headroom: Receiver,
+    /// How its budget of retries stands.
+    pub retries: extra::Level,
     /// Every rate that is known, with the key it is of.
     pub rates: Vec<(usize, Level)>,
 }
@@ -217,15 +217,18 @@ impl Standing {
         if whose == Whose::Own {
             return Ok(());
         }
+        self.receiver(now).take()
+    }
+
+    fn receiver(&mut self, now: Moment) -> Receiver {
         let limits = &self.target.limits;
-        let receiver = Receiver {
+        Receiver {
             places: self.places.limit(&limits.places).unwrap_or(0),
             in_flight: self.places.in_flight(),
             fallbacks: self.fallbacks,
             filled: self.paces.filled(now),
             kept: limits.kept,
-        };
-        receiver.take()
+        }
     }
 
     pub(super) fn wanted(&self, wish: &Wish<'_>) -> Wanted {
@@ -248,8 +251,8 @@ impl Standing {
     pub(super) fn snapshot(&mut self, name: &str, now: Moment) -> Snapshot {
         Snapshot {
             rates: self.paces.levels(now),
-            retries: self.budget.balance(&self.target.limits.retries, now),
-            fallbacks: self.fallbacks,
+            retries: self.budget.level(&self.target.limits.retries, now),
+            headroom: self.receiver(now),
             target: name.to_owned(),
             in_flight: self.places.in_flight(),
             bytes: self.places.bytes(),

@@ -111,7 +111,7 @@ mod tests {
     fn eight_threads_lose_no_update_of_a_budget() {
         let clock = Clock::start();
         let health = health(&clock);
-        let balance = || health.snapshot("p/m", clock.now()).retries.0;
+        let balance = || health.snapshot("p/m", clock.now()).retries.balance.0;
         // While these two are there no retry is free.
         let mut there = [(), ()].map(|()| health.arrive(Arrival::First, clock.now()));
         let made: u64 = std::thread::scope(|scope| {
@@ -146,7 +146,7 @@ mod tests {
                 shuttle::thread::spawn(move || calls(&health, clock, 3))
             });
             let made: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
-            let balance = health.snapshot("p/m", clock.now()).retries.0;
+            let balance = health.snapshot("p/m", clock.now()).retries.balance.0;
             assert_eq!(balance, 100 * (20 + 9) - 1000 * made, "{made} made");
         });
     }

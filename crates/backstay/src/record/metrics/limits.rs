@@ -3,6 +3,8 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use backstay_decide::extra::headroom::Receiver;
+use backstay_decide::extra::{self, Thousandths};
 use backstay_decide::pacing::Dimension;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -21,6 +23,13 @@ pub struct LimitMeters {
     filled: Family<RateLabels, Gauge<f64, AtomicU64>>,
     slowed: Family<RateLabels, Counter>,
     retries: Family<TargetLabels, Gauge<f64, AtomicU64>>,
+    retry_cap: Family<TargetLabels, Gauge>,
+    retries_taken: Family<TargetLabels, Gauge>,
+    retries_allowed: Family<TargetLabels, Gauge>,
+    fallback_places: Family<TargetLabels, Gauge>,
+    fallback_places_taken: Family<TargetLabels, Gauge>,
+    fallback_rate: Family<TargetLabels, Gauge<f64, AtomicU64>>,
+    fallback_rate_filled: Family<TargetLabels, Gauge<f64, AtomicU64>>,
     retries_refused: Family<WaitLabels, Counter>,
     waited: Family<WaitLabels, Counter<f64, AtomicU64>>,
 }
@@ -37,8 +46,17 @@ struct WaitLabels {
     why: &'static str,
 }
 
+/// `None`: there is no such number any more.
+fn set_or_remove(family: &Family<TargetLabels, Gauge>, labels: &TargetLabels, value: Option<u32>) {
+    match value {
+        Some(value) => _ = family.get_or_create(labels).set(value.into()),
+        None => _ = family.remove(labels),
+    }
+}
+
 impl LimitMeters {
     pub(super) fn register(&self, registry: &mut Registry) {
+        self.register_levels(registry);
         registry.register(
             "places",
             "Calls a target may carry at once now; absent: any number",
@@ -52,11 +70,6 @@ impl LimitMeters {
         );
         registry.register("pace_slowed", "Times a 429 slowed a target's rate", self.slowed.clone());
         registry.register(
-            "retry_balance",
-            "Retries that a target's budget holds",
-            self.retries.clone(),
-        );
-        registry.register(
             "retries_refused",
             "Retries that a target's budget did not hold",
             self.retries_refused.clone(),
@@ -68,6 +81,40 @@ impl LimitMeters {
         );
     }
 
+    /// What is told of budgets of retries and of the room for fallbacks.
+    fn register_levels(&self, registry: &mut Registry) {
+        let shares = [
+            ("retry_balance", "Retries that a target's budget holds", &self.retries),
+            ("fallback_rate", "How full fallbacks may make a target's rates", &self.fallback_rate),
+            (
+                "fallback_rate_filled",
+                "How full a target's fullest rate is, of its emptiest key",
+                &self.fallback_rate_filled,
+            ),
+        ];
+        for (name, told, family) in shares {
+            registry.register(name, told, family.clone());
+        }
+        let counts = [
+            ("retry_cap", "The most retries that a target's budget holds", &self.retry_cap),
+            ("retries_taken", "Retries of a target that are not over", &self.retries_taken),
+            ("retries_allowed", "Retries that a target may get at once", &self.retries_allowed),
+            (
+                "fallback_places",
+                "Calls that may fall back on a target at once now; absent: any number",
+                &self.fallback_places,
+            ),
+            (
+                "fallback_places_taken",
+                "Calls that a target carries and that fell back on it",
+                &self.fallback_places_taken,
+            ),
+        ];
+        for (name, told, family) in counts {
+            registry.register(name, told, family.clone());
+        }
+    }
+
     /// How a target of the config stands now. What callers name themselves is left out: its number is
     /// theirs to choose.
     pub fn stands(&self, standing: &Snapshot) {
@@ -75,13 +122,10 @@ impl LimitMeters {
             return;
         }
         let labels = TargetLabels { target: standing.target.clone() };
-        if let Some(places) = standing.places {
-            self.places.get_or_create(&labels).set(places.into());
-        }
+        set_or_remove(&self.places, &labels, standing.places);
         self.places_taken.get_or_create(&labels).set(standing.in_flight.into());
-        #[expect(clippy::cast_precision_loss, reason = "at most some millions")]
-        let balance = standing.retries.0 as f64 / 1000.0;
-        self.retries.get_or_create(&labels).set(balance);
+        self.retries_stand(&labels, &standing.retries);
+        self.fallbacks_stand(&labels, &standing.headroom);
         for dimension in Dimension::ALL {
             let of_it = standing.rates.iter().filter(|(_, level)| level.dimension == dimension);
             if let Some(filled) = of_it.map(|(_, level)| level.filled()).max() {
@@ -89,6 +133,21 @@ impl LimitMeters {
                 self.filled.get_or_create(&labels).set(f64::from(filled) / 1000.0);
             }
         }
+    }
+
+    fn retries_stand(&self, labels: &TargetLabels, level: &extra::Level) {
+        self.retries.get_or_create(labels).set(level.balance.wholes());
+        self.retry_cap.get_or_create(labels).set(level.cap.into());
+        self.retries_taken.get_or_create(labels).set(level.in_flight.into());
+        self.retries_allowed.get_or_create(labels).set(level.allowed.into());
+    }
+
+    fn fallbacks_stand(&self, labels: &TargetLabels, receiver: &Receiver) {
+        set_or_remove(&self.fallback_places, labels, receiver.open_places());
+        self.fallback_places_taken.get_or_create(labels).set(receiver.fallbacks.into());
+        let wholes = |thousandths: u32| Thousandths(thousandths.into()).wholes();
+        self.fallback_rate.get_or_create(labels).set(wholes(receiver.open_rate()));
+        self.fallback_rate_filled.get_or_create(labels).set(wholes(receiver.filled));
     }
 
     /// A 429 slowed a rate of a target.

@@ -6,9 +6,9 @@
 
 mod limits;
 mod queue;
+mod spend;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use backstay_decide::breaker::Turn;
@@ -24,6 +24,7 @@ use prometheus_client::registry::Registry;
 use super::Outcome;
 use crate::operator::TargetView;
 pub use limits::LimitMeters;
+pub use spend::SpendMeters;
 
 /// Bounds of latency buckets, in seconds: a cache hit to a long generation.
 const SECONDS: [f64; 13] =
@@ -58,7 +59,7 @@ pub struct Metrics {
     wait: Family<ClassLabels, Histogram, fn() -> Histogram>,
     left: Family<LeftLabels, Counter>,
     seats: Gauge,
-    spend: Family<KeyLabels, Gauge<f64, AtomicU64>>,
+    spend: SpendMeters,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -163,11 +164,6 @@ struct ClassLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct KeyLabels {
-    key: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct LeftLabels {
     class: String,
     why: &'static str,
@@ -237,7 +233,7 @@ impl Metrics {
             wait: Family::new_with_constructor(seconds),
             left: Family::default(),
             seats: Gauge::default(),
-            spend: Family::default(),
+            spend: SpendMeters::default(),
         };
         metrics.register();
         metrics
@@ -247,6 +243,7 @@ impl Metrics {
         let mut registry = self.registry.lock();
         self.limits.register(&mut registry);
         self.register_queue(&mut registry);
+        self.spend.register(&mut registry);
         registry.register("calls", "Calls ended, by route, outcome and code", self.calls.clone());
         registry.register(
             "call_seconds",
@@ -325,17 +322,17 @@ impl Metrics {
             self.wait.clone(),
         );
         registry.register("queue_left", "Calls that got no seat, by the reason", self.left.clone());
-        registry.register(
-            "spend_ratio",
-            "What a key spent of its limit a day, by the limit that is nearer",
-            self.spend.clone(),
-        );
         registry.register("seats_taken", "Calls that have a seat", self.seats.clone());
     }
 
     /// What is counted of the limits of targets.
     pub fn limits(&self) -> &LimitMeters {
         &self.limits
+    }
+
+    /// What callers' keys spend.
+    pub fn spend(&self) -> &SpendMeters {
+        &self.spend
     }
 
     /// A call began.

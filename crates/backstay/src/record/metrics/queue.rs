@@ -1,8 +1,8 @@
-//! Counts who waits for a seat, who gets none, and what callers' keys spend.
+//! Counts who waits for a seat and who gets none.
 
 use std::time::Duration;
 
-use super::{ClassLabels, KeyLabels, LeftLabels, Metrics};
+use super::{ClassLabels, LeftLabels, Metrics};
 use crate::admit::line;
 
 impl Metrics {
@@ -25,12 +25,5 @@ impl Metrics {
             self.waiting.get_or_create(&labels).set(count);
         }
         self.seats.set(report.running.into());
-    }
-
-    /// What each key spent of its limit today: 1 is all.
-    pub fn spend(&self, shares: &[(String, f64)]) {
-        for (key, share) in shares {
-            self.spend.get_or_create(&KeyLabels { key: key.clone() }).set(*share);
-        }
     }
 }
