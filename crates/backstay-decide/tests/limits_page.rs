@@ -78,7 +78,7 @@ fn every_name_of_a_refusal_is_on_the_page() {
         Refusal::NeverFits { bytes: 0, most: 0, count: 0 }.name(),
         Left::GaveUp.name(),
         Left::Expired { left: none, needs: none }.name(),
-        Left::Shed { arrived: "interactive".into() }.name(),
+        Left::Shed { arrived: "interactive".into(), count: [2; 2], bytes: [0; 2] }.name(),
         "queue_full",
         "pace_paused",
         "pace_rate",

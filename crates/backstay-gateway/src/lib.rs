@@ -27,4 +27,4 @@ mod stalled;
 mod turn;
 mod workers;
 
-pub use server::{Gateway, Running};
+pub use server::{Drained, Gateway, Running};

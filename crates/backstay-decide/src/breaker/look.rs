@@ -110,8 +110,9 @@ impl Breaker {
     fn may_test(&self, ask: &Ask, limits: &Limits) -> Result<(), Denied> {
         let live = self.slots.iter().filter(|slot| ask.now < slot.lease);
         let first_back = live.map(|slot| slot.lease).min();
-        if self.in_flight(ask.now) >= limits.canary.at_once.max(1) {
-            return Err(Denied { until: first_back, why: Denial::Testing });
+        let (tests, most) = (self.in_flight(ask.now), limits.canary.at_once.max(1));
+        if tests >= most {
+            return Err(Denied { until: first_back, why: Denial::Testing { tests, most } });
         }
         if ask.elsewhere == Elsewhere::Nobody {
             return Ok(());
@@ -120,7 +121,7 @@ impl Breaker {
         let is_due = is_fresh || self.pace.is_due(ask.now, limits.canary.every);
         let last = if is_fresh { Pace::begun(ask.now) } else { self.pace };
         let why = match ask.suits {
-            _ if !is_due => Denial::Share,
+            _ if !is_due => last.denial(limits.canary.share),
             Suits::Test => return Ok(()),
             // Where no call suits, one that does not is better than none for ever.
             Suits::HealthyOnly(_) if last.idle_for(limits.canary.patience, ask.now) => {
@@ -134,11 +135,11 @@ impl Breaker {
 
     fn in_share(&self, began: Moment, ask: &Ask, limits: &Limits) -> Result<(), Denied> {
         let is_fresh = !matches!(self.phase, Phase::Probation { .. });
-        let all = limits.probation.share_after(ask.now.since(began)) >= 1.0;
-        let is_due = all || is_fresh || self.pace.is_due(ask.now, Duration::ZERO);
+        let share = limits.probation.share_after(ask.now.since(began));
+        let is_due = share >= 1.0 || is_fresh || self.pace.is_due(ask.now, Duration::ZERO);
         if is_due || ask.elsewhere == Elsewhere::Nobody {
             return Ok(());
         }
-        Err(Denied { until: Some(ask.now), why: Denial::Share })
+        Err(Denied { until: Some(ask.now), why: self.pace.denial(share) })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::Denial;
 use crate::time::Moment;
 
 /// Slack for shares that binary fractions cannot hold: twenty times 0.05 is one.
@@ -26,8 +27,7 @@ impl Pace {
 
     /// A call was offered, of which `share` may go through.
     pub(super) fn offer(&mut self, share: f64) {
-        let share = if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) };
-        self.credit = (self.credit + share).min(1.0);
+        self.credit = (self.credit + part(share)).min(1.0);
         self.offers = self.offers.saturating_add(1);
     }
 
@@ -50,6 +50,17 @@ impl Pace {
         self.credit = 1.0;
     }
 
+    /// Why a call does not go through while it is not due, when `share` of those offered may.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "none is below 0")]
+    pub(super) fn denial(&self, share: f64) -> Denial {
+        let share = part(share);
+        let calls = (1.0 - SLACK - self.credit) / share;
+        Denial::Share {
+            thousandths: (share * 1000.0).round() as u32,
+            calls: calls.is_finite().then(|| calls.ceil() as u32),
+        }
+    }
+
     /// Whether none went through for `patience`. Zero: never.
     pub(super) fn idle_for(&self, patience: Duration, now: Moment) -> bool {
         super::outlasted(patience, self.last, now)
@@ -59,6 +70,11 @@ impl Pace {
     pub(super) fn due_at(&self, every: Duration) -> Moment {
         self.last.plus(every)
     }
+}
+
+/// A share as it counts: from 0 to 1.
+const fn part(share: f64) -> f64 {
+    if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) }
 }
 
 #[cfg(test)]
@@ -116,6 +132,21 @@ mod tests {
         assert!(pace.is_due(Moment::ORIGIN, EVERY));
         pace.take(Moment::ORIGIN);
         assert!(!pace.is_due(Moment::ORIGIN, EVERY));
+    }
+
+    #[test]
+    fn a_call_that_is_not_due_is_told_how_many_come_before_the_next() {
+        let mut pace = Pace::begun(Moment::ORIGIN);
+        pace.take(Moment::ORIGIN);
+        for left in (1..=20).rev() {
+            assert_eq!(pace.denial(0.05), Denial::Share { thousandths: 50, calls: Some(left) });
+            assert!(!pace.is_due(Moment::ORIGIN, EVERY), "{left} left");
+            pace.offer(0.05);
+        }
+        assert!(pace.is_due(Moment::ORIGIN, EVERY));
+        pace.take(Moment::ORIGIN);
+        assert_eq!(pace.denial(0.0), Denial::Share { thousandths: 0, calls: None });
+        assert_eq!(pace.denial(f64::NAN), Denial::Share { thousandths: 0, calls: None });
     }
 
     #[test]

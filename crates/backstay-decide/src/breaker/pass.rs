@@ -87,11 +87,21 @@ pub enum Denial {
     /// The target asked to be left alone.
     Asked,
     /// It is being tested, or on probation, and this call is not in the share that goes through.
-    Share,
+    Share {
+        /// The share, in thousandths of the calls offered.
+        thousandths: u32,
+        /// Calls to be offered before the next goes through. `None`: none does by share.
+        calls: Option<u32>,
+    },
     /// It is being tested, and this call is no test.
     Unfit(Unfit),
     /// All tests that may be in flight are.
-    Testing,
+    Testing {
+        /// Tests in flight.
+        tests: u32,
+        /// Tests that may be.
+        most: u32,
+    },
     /// None of its keys may be used.
     Keys,
     /// The rates of its keys are used up.
@@ -103,23 +113,27 @@ pub enum Denial {
 impl Denial {
     /// Whether it only spares the target: the call may go there all the same if nobody else is live.
     pub const fn spares(self) -> bool {
-        matches!(self, Self::Share | Self::Unfit(_))
+        matches!(self, Self::Share { .. } | Self::Unfit(_))
     }
 }
 
 impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Unfit(unfit) => {
-                return write!(f, "it is being tested, and not by this call: {unfit}");
+        match self {
+            Self::Unfit(unfit) => write!(f, "it is being tested, and not by this call: {unfit}"),
+            Self::Open => f.write_str("its breaker is open"),
+            Self::Asked => f.write_str("it asked to be left alone"),
+            Self::Share { thousandths, calls } => {
+                let (whole, tenth) = (thousandths / 10, thousandths % 10);
+                write!(f, "{whole}.{tenth} % of the calls go there until it has proved itself")?;
+                calls.map_or(Ok(()), |calls| write!(f, ", the next after {calls} more"))
             }
-            Self::Open => "its breaker is open",
-            Self::Asked => "it asked to be left alone",
-            Self::Share => "only a share of the calls goes there until it has proved itself",
-            Self::Testing => "it is being tested by other calls",
-            Self::Keys => "all its keys rest",
-            Self::Paced => "its rates are used up",
-            Self::Forced => "an operator took it out",
-        })
+            Self::Testing { tests, most } => {
+                write!(f, "it is being tested by other calls: {tests} of {most} at once")
+            }
+            Self::Keys => f.write_str("all its keys rest"),
+            Self::Paced => f.write_str("its rates are used up"),
+            Self::Forced => f.write_str("an operator took it out"),
+        }
     }
 }

@@ -96,6 +96,10 @@ pub enum Left {
     Shed {
         /// The class of the call that came.
         arrived: Arc<str>,
+        /// Calls that waited, and may.
+        count: [usize; 2],
+        /// Bytes that waited, and may.
+        bytes: [u64; 2],
     },
     /// Too little is left of its deadline.
     Expired {
@@ -137,7 +141,11 @@ impl fmt::Display for Gone {
         let Self { ticket, class, waited, left } = self;
         write!(f, "{class} {ticket} left after {}: ", Secs(*waited))?;
         match left {
-            Left::Shed { arrived } => write!(f, "the queue was full and a call of {arrived} came"),
+            Left::Shed { arrived, count: [count, most], bytes: [bytes, most_bytes] } => write!(
+                f,
+                "the queue was full and a call of {arrived} came: {count} of {most} calls, \
+                 {bytes} of {most_bytes} bytes"
+            ),
             Left::Expired { left, needs } => {
                 write!(f, "{} left, it takes {}", Secs(*left), Secs(*needs))
             }

@@ -290,9 +290,10 @@ impl Queue {
             Ok(shed) => shed,
             Err(refusal) => return Entry { ticket: Err(refusal), gone },
         };
+        let (count, bytes) = ([self.count(), self.rules.count], [self.bytes(), self.rules.bytes]);
         for ticket in shed {
-            let name = Arc::clone(&self.rules.classes[class].name);
-            gone.extend(self.remove(ticket, now, |_| Left::Shed { arrived: name }));
+            let arrived = Arc::clone(&self.rules.classes[class].name);
+            gone.extend(self.remove(ticket, now, |_| Left::Shed { arrived, count, bytes }));
         }
         self.tickets += 1;
         let ticket = Ticket { class, number: self.tickets };

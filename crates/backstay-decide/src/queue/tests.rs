@@ -192,7 +192,7 @@ fn the_lowest_class_makes_room_its_newest_call_first_and_by_name() {
     assert_eq!(entry.gone[0].ticket, batch[7]);
     assert_eq!(
         entry.gone[0].to_string(),
-        "batch #8 left after 0.25 s: the queue was full and a call of interactive came"
+        "batch #8 left after 0.25 s: the queue was full and a call of interactive came: 10 of 10 calls, 10 of 1000 bytes"
     );
     let refused = queue.enter(&ask(1, 1), None, at(250)).ticket.unwrap_err();
     assert_eq!(

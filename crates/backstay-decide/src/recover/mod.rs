@@ -190,15 +190,15 @@ pub fn decide(facts: &Facts, dice: &mut dyn Dice) -> Decision {
     if !wish.next.starts_an_attempt() {
         return wish;
     }
-    if facts.attempts >= facts.max_attempts {
-        let (made, allowed) = (facts.attempts, facts.max_attempts);
+    let (made, allowed) = (facts.attempts, facts.max_attempts);
+    if made >= allowed {
         return end(facts, Why::AttemptsSpent { made, allowed });
     }
-    let is_last = facts.max_attempts - facts.attempts == 1;
+    let is_last = allowed - made == 1;
     let stays = wish.next != Next::Elsewhere;
     let kept = is_last && stays && facts.live_elsewhere > 0;
-    let wish =
-        if kept { Decision { next: Next::Elsewhere, why: Why::LastAttemptKept } } else { wish };
+    let why = Why::LastAttemptKept { made, allowed };
+    let wish = if kept { Decision { next: Next::Elsewhere, why } } else { wish };
     if facts.left < facts.min_attempt || facts.left.is_zero() {
         return end(facts, Why::Deadline { left: facts.left, needed: facts.min_attempt });
     }
@@ -269,19 +269,21 @@ fn transient(facts: &Facts, dice: &mut dyn Dice) -> Decision {
         let why = Why::TriedEnough { tries: facts.tries_here };
         return Decision { next: Next::Elsewhere, why };
     }
-    let jitter = facts.backoff.wait(facts.tries_here.saturating_sub(1), dice);
+    let failures = facts.tries_here.saturating_sub(1);
+    let (bound, jitter) = (facts.backoff.bound(failures), facts.backoff.wait(failures, dice));
     let wait = jitter.max(facts.server_delay.unwrap_or_default());
     let left = facts.left;
     if facts.live_elsewhere > 0 && wait > left / 4 {
         return Decision { next: Next::Elsewhere, why: Why::WaitTooLong { wait, left } };
     }
-    if wait.saturating_add(facts.min_attempt) > left {
-        let why = Why::NoRoom { wait, left };
+    let needed = facts.min_attempt;
+    if wait.saturating_add(needed) > left {
+        let why = Why::NoRoom { wait, needed, left };
         // Elsewhere needs no wait, so a shorter time may still do there.
         return elsewhere_or(facts, why);
     }
-    let server = facts.server_delay;
-    Decision { next: Next::Again { after: wait }, why: Why::Wait { wait, jitter, server, left } }
+    let why = Why::Wait { wait, jitter, bound, server: facts.server_delay, left };
+    Decision { next: Next::Again { after: wait }, why }
 }
 
 /// What is wrong with a key is not wrong with the next: the same target, at once.

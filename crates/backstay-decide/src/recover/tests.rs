@@ -107,10 +107,10 @@ fn alone_a_wait_must_leave_room_for_an_attempt() {
         assert_eq!(next(just), Next::Again { after: ms(250) });
         let short = Facts { left: ms(1249), ..facts(fault) };
         let decision = decide(&short, &mut Scripted(vec![0.25]));
-        let why = Why::NoRoom { wait: ms(250), left: ms(1249) };
+        let why = Why::NoRoom { wait: ms(250), needed: ms(1000), left: ms(1249) };
         assert_eq!(decision, Decision { next: Next::Fail, why });
         let none = Facts { left: ms(0), ..facts(fault) };
-        let why = Why::NoRoom { wait: ms(250), left: ms(0) };
+        let why = Why::NoRoom { wait: ms(250), needed: ms(1000), left: ms(0) };
         assert_eq!(decide(&none, &mut Scripted(vec![0.25])).why, why);
     }
 }
@@ -265,7 +265,8 @@ fn the_last_attempt_is_kept_for_a_tier_that_was_not_tried() {
     let last = |fault| Facts { attempts: 3, live_elsewhere: 1, cap: Cap::Raisable, ..facts(fault) };
     for fault in [Fault::Overloaded, Fault::SchemaError, Fault::Truncated] {
         let decision = decide(&last(fault), &mut Scripted(vec![0.25]));
-        let want = Decision { next: Next::Elsewhere, why: Why::LastAttemptKept };
+        let want =
+            Decision { next: Next::Elsewhere, why: Why::LastAttemptKept { made: 3, allowed: 4 } };
         assert_eq!(decision, want, "{fault}");
         let silent = Facts { fault: Fault::NoFirstToken, ..last(fault) };
         let own_reason = decide(&silent, &mut Scripted(vec![])).why;

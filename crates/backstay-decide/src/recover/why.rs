@@ -15,6 +15,8 @@ pub enum Why {
         wait: Duration,
         /// What the backoff drew.
         jitter: Duration,
+        /// The most it may draw.
+        bound: Duration,
         /// What the server asked for.
         server: Option<Duration>,
         /// What was left of the deadline.
@@ -31,6 +33,8 @@ pub enum Why {
     NoRoom {
         /// The wait that was not made.
         wait: Duration,
+        /// The shortest attempt worth starting.
+        needed: Duration,
         /// What was left of the deadline.
         left: Duration,
     },
@@ -53,7 +57,12 @@ pub enum Why {
     /// The target's budget has no retry.
     NoRetry(extra::Refusal),
     /// The last attempt belongs to a live tier that was not tried.
-    LastAttemptKept,
+    LastAttemptKept {
+        /// Attempts made.
+        made: u32,
+        /// Attempts the route allows.
+        allowed: u32,
+    },
     /// No attempt is left.
     AttemptsSpent {
         /// Attempts made.
@@ -84,7 +93,7 @@ impl Why {
             Self::Reask { .. } => "reask",
             Self::NoReask(refusal) => refusal.name(),
             Self::NoRetry(refusal) => refusal.name(),
-            Self::LastAttemptKept => "last_attempt_kept",
+            Self::LastAttemptKept { .. } => "last_attempt_kept",
             Self::AttemptsSpent { .. } => "attempts_spent",
             Self::Deadline { .. } => "deadline",
             Self::Rule(_) => "rule",
@@ -95,11 +104,12 @@ impl Why {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Wait { wait, jitter, server, left } => write!(
+            Self::Wait { wait, jitter, bound, server, left } => write!(
                 f,
-                "wait {} = max(jitter {}, server {}), {} % of {} left",
+                "wait {} = max(jitter {} of up to {}, server {}), {} % of {} left",
                 Secs(wait),
                 Secs(jitter),
+                Secs(bound),
                 Secs(server.unwrap_or_default()),
                 percent(wait, left),
                 Tenths(left),
@@ -113,9 +123,13 @@ impl fmt::Display for Why {
                     Tenths(left)
                 )
             }
-            Self::NoRoom { wait, left } => {
-                write!(f, "next wait {} leaves no room in the {} left", Tenths(wait), Tenths(left))
-            }
+            Self::NoRoom { wait, needed, left } => write!(
+                f,
+                "next wait {} + {} for an attempt is over the {} left",
+                Secs(wait),
+                Secs(needed),
+                Secs(left)
+            ),
             Self::TriedEnough { tries } => {
                 write!(f, "tried {tries} times here; another target is live")
             }
@@ -123,9 +137,10 @@ impl fmt::Display for Why {
             Self::Reask { made, allowed } => write!(f, "re-ask {} of {allowed}", made + 1),
             Self::NoReask(refusal) => refusal.fmt(f),
             Self::NoRetry(refusal) => refusal.fmt(f),
-            Self::LastAttemptKept => {
-                f.write_str("the last attempt is kept for a target not tried yet")
-            }
+            Self::LastAttemptKept { made, allowed } => write!(
+                f,
+                "{made} of {allowed} attempts made: the last is kept for a target not tried yet"
+            ),
             Self::AttemptsSpent { made, allowed } => write!(f, "{made} of {allowed} attempts made"),
             Self::Deadline { left, needed } => {
                 write!(f, "{} left, an attempt needs {}", Secs(left), Secs(needed))
@@ -172,31 +187,41 @@ mod tests {
         let ms = Duration::from_millis;
         let rows = [
             (
-                Why::Wait { wait: ms(240), jitter: ms(240), server: None, left: ms(29_600) },
-                "wait 0.24 s = max(jitter 0.24 s, server 0 s), 1 % of 29.6 s left",
+                Why::Wait {
+                    wait: ms(240),
+                    jitter: ms(240),
+                    bound: ms(500),
+                    server: None,
+                    left: ms(29_600),
+                },
+                "wait 0.24 s = max(jitter 0.24 s of up to 0.5 s, server 0 s), 1 % of 29.6 s left",
             ),
             (
                 Why::Wait {
                     wait: ms(7000),
                     jitter: ms(240),
+                    bound: ms(1000),
                     server: Some(ms(7000)),
                     left: ms(29_800),
                 },
-                "wait 7 s = max(jitter 0.24 s, server 7 s), 23 % of 29.8 s left",
+                "wait 7 s = max(jitter 0.24 s of up to 1 s, server 7 s), 23 % of 29.8 s left",
             ),
             (
                 Why::WaitTooLong { wait: ms(7000), left: ms(20_000) },
                 "wait 7 s is 35 % of 20.0 s left, over 25 %; another target is live",
             ),
             (
-                Why::NoRoom { wait: ms(1480), left: ms(0) },
-                "next wait 1.5 s leaves no room in the 0.0 s left",
+                Why::NoRoom { wait: ms(1480), needed: ms(1000), left: ms(700) },
+                "next wait 1.48 s + 1 s for an attempt is over the 0.7 s left",
             ),
             (Why::TriedEnough { tries: 2 }, "tried 2 times here; another target is live"),
             (Why::Vetoed, "the provider said not to repeat this"),
             (Why::Reask { made: 0, allowed: 2 }, "re-ask 1 of 2"),
             (Why::NoReask(Refusal::Count { made: 2, allowed: 2 }), "2 of 2 re-asks made here"),
-            (Why::LastAttemptKept, "the last attempt is kept for a target not tried yet"),
+            (
+                Why::LastAttemptKept { made: 3, allowed: 4 },
+                "3 of 4 attempts made: the last is kept for a target not tried yet",
+            ),
             (Why::AttemptsSpent { made: 4, allowed: 4 }, "4 of 4 attempts made"),
             (Why::Deadline { left: ms(300), needed: ms(1000) }, "0.3 s left, an attempt needs 1 s"),
             (Why::Rule("so it is"), "so it is"),

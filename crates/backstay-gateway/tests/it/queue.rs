@@ -14,7 +14,7 @@ const PRIORITY: &str = "x-backstay-priority";
 const NAME: &str = "x-client-request-id";
 
 /// One seat, a route that keeps it for as long as its caller stays, and one that answers.
-fn one_seat(queue: &str) -> Setup {
+pub(crate) fn one_seat(queue: &str) -> Setup {
     let keep = "deadline = \"20s\"\ntimeouts = { first_token = \"15s\", total = \"18s\" }";
     Setup::new()
         .tables(&format!("[queue]\nseats = 1\n{queue}"))
@@ -23,7 +23,7 @@ fn one_seat(queue: &str) -> Setup {
 }
 
 /// Asks without reading the answer.
-async fn asked(world: &World, class: &str, body: &Value) -> Line {
+pub(crate) async fn asked(world: &World, class: &str, body: &Value) -> Line {
     asked_as(world, "", class, body).await
 }
 
@@ -36,7 +36,7 @@ async fn asked_as(world: &World, name: &str, class: &str, body: &Value) -> Line 
 }
 
 /// Waits until so many calls wait and run.
-async fn stands(world: &World, waiting: usize, running: u32) -> Duration {
+pub(crate) async fn stands(world: &World, waiting: usize, running: u32) -> Duration {
     let began = Instant::now();
     loop {
         let report = world.engine().line().report();
@@ -49,17 +49,17 @@ async fn stands(world: &World, waiting: usize, running: u32) -> Duration {
 }
 
 /// Takes the one seat, as a batch.
-async fn keeps(world: &World) -> Line {
+pub(crate) async fn keeps(world: &World) -> Line {
     let line = asked(world, "batch", &request(DIALECT, "keep", HELLO)).await;
     stands(world, 0, 1).await;
     line
 }
 
-fn quick(text: &str) -> Value {
+pub(crate) fn quick(text: &str) -> Value {
     request(DIALECT, "quick", text)
 }
 
-async fn read(mut line: Line) -> Seen {
+pub(crate) async fn read(mut line: Line) -> Seen {
     line.read(PATIENCE).await
 }
 
@@ -86,7 +86,11 @@ async fn people_go_before_batches_that_came_first_and_both_are_answered() {
         assert!(trail.contains("for a seat as"), "{trail}");
         waited.push(trail);
     }
-    assert!(waited[0].contains("for a seat as batch: 0 waiting, 0 before it"), "{}", waited[0]);
+    assert!(
+        waited[0].contains("for a seat as batch: 0 waiting, cost 0 before it"),
+        "{}",
+        waited[0]
+    );
     let log = world.log("quick-1");
     let order: Vec<&str> = log.iter().map(|entry| entry.headers[NAME].as_str()).collect();
     assert_eq!(order, ["2", "3", "0", "1"]);

@@ -13,7 +13,7 @@ const APP: (&str, &str) = ("x-api-key", "app-token-0123456789");
 const JOB: (&str, &str) = ("x-api-key", "job-token-0123456789");
 
 /// A key with limits and one without, and a target with prices.
-fn keys(app: &str) -> Setup {
+pub(crate) fn keys(app: &str) -> Setup {
     let keys = format!(
         "[alerts]\n[keys.app]\ntoken = \"app-token-0123456789\"\n{app}\n\
          [keys.job]\ntoken = \"job-token-0123456789\""
@@ -33,7 +33,7 @@ fn short(model: &str) -> Value {
 }
 
 /// Calls until one is refused; how many were answered.
-async fn spends(world: &World, model: &str) -> (usize, Seen) {
+pub(crate) async fn spends(world: &World, model: &str) -> (usize, Seen) {
     for count in 0..200 {
         let seen = world.ask_with(DIALECT, &[APP], &short(model)).await;
         if seen.header("x-backstay-outcome") != "answered" {

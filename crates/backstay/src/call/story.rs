@@ -15,6 +15,7 @@ use backstay_wire::amend::Objection;
 use super::Call;
 use super::facts::REFUSED;
 use super::pay::Bill;
+use crate::admit::line::Stood;
 use crate::attempt::adapter::Form;
 use crate::attempt::{Got, Seen};
 use crate::contract::{CapOwner, Contract, SIMULATED};
@@ -187,12 +188,12 @@ impl Call {
         self.waits(why, wait);
     }
 
-    /// The call waited in the line of the target at `index`.
-    pub(crate) fn waits_behind(&mut self, index: usize, waited: Duration) {
+    /// The call waited in the line of the target at `index`, where it `stood` so.
+    pub(crate) fn waits_behind(&mut self, index: usize, stood: Stood, waited: Duration) {
         let Some(stop) = self.stops.get(index) else { return };
         let target = &stop.target.id;
         self.engine.metrics().limits().waits(target, "queue", waited);
-        self.waits(format!("{target}: in its line"), waited);
+        self.waits(format!("{target}: in its line: {stood}"), waited);
     }
 
     /// The line of the target at `index` does not take the call, or not any more.

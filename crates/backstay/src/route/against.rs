@@ -1,11 +1,12 @@
 //! Why a call does not go to a target, in words that show the sum.
 
 use backstay_decide::Moment;
-use backstay_decide::breaker::{Denial, Elsewhere, Refused, Unfit};
+use backstay_decide::breaker::{Denial, Elsewhere, Refused, Transition, Unfit};
 use backstay_decide::tiers::{Candidate, Proof};
+use backstay_decide::time::Secs;
 
 use super::Stop;
-use super::next::wish;
+use super::next::{candidate_of, wish};
 use super::standing::Stand;
 use crate::call::Call;
 
@@ -22,6 +23,18 @@ pub(super) fn pass_over(call: &mut Call, index: usize, candidates: &[Candidate],
             call.rests(before, why);
         }
     }
+}
+
+/// What a call waits for until `until`: its target, and what speaks against that.
+pub(super) fn awaited(call: &Call, until: Moment, now: Moment) -> String {
+    let rests = |stop: &Stop| {
+        let stand = stop.health.stand(&wish(call, stop, now, Elsewhere::Live));
+        let is_it = !stop.left && candidate_of(stop, &stand, now).resting_until == Some(until);
+        let why = reason(stop, &stand, now).filter(|_| is_it)?;
+        Some(format!("{}: {why}", stop.target.id))
+    };
+    let why = call.stops.iter().find_map(rests);
+    why.unwrap_or_else(|| "until a target may be called again".to_owned())
 }
 
 /// What speaks against a target that stands so. `None`: nothing.
@@ -44,15 +57,18 @@ pub(super) fn reason(stop: &Stop, stand: &Stand, now: Moment) -> Option<String> 
 fn rest(refused: Refused, now: Moment) -> String {
     let left = refused.denied.until.map(|until| until.since(now));
     match (refused.denied.why, left) {
-        (Denial::Share, Some(left)) => format!("{refused}, the next within {left:.1?}"),
-        (Denial::Unfit(_), _) | (_, None) => refused.to_string(),
-        (_, Some(left)) => format!("{refused}, for {left:.1?} more"),
+        (Denial::Share { .. }, Some(left)) if !left.is_zero() => {
+            format!("{refused} or within {}", Secs(left))
+        }
+        (Denial::Share { .. } | Denial::Unfit(_), _) | (_, None) => refused.to_string(),
+        (_, Some(left)) => format!("{refused}, for {} more", Secs(left)),
     }
 }
 
 /// With what the breaker did last, and by which numbers.
 fn with_history(stop: &Stop, refused: Refused, why: String) -> String {
     match stop.health.last_change(refused.plane) {
+        Some(change @ Transition::HalfOpened { .. }) => format!("{why}; it became {change}"),
         Some(change) => format!("{why}; it {change}"),
         None => why,
     }

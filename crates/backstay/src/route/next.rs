@@ -89,7 +89,8 @@ pub(crate) fn next(call: &mut Call) -> Step {
         Pick::WaitUntil(until) => {
             let wait = until.since(now);
             let Some((index, limit)) = awaited(call, until, now) else {
-                call.waits("until a target may be called again".to_owned(), wait);
+                let why = against::awaited(call, until, now);
+                call.waits(why, wait);
                 return Step::Rest(until);
             };
             // In the line it is told afterwards how long that was.
@@ -179,7 +180,7 @@ fn candidate(call: &Call, stop: &Stop, now: Moment) -> Candidate {
 }
 
 /// What is known of a target that stands so.
-fn candidate_of(stop: &Stop, stand: &Stand, now: Moment) -> Candidate {
+pub(super) fn candidate_of(stop: &Stop, stand: &Stand, now: Moment) -> Candidate {
     let at_front = matches!(stop.line, Some(InLine::Front(..)));
     let soon = now.plus(BUSY_LOOK);
     let behind = !at_front && stop.health.line.count() > 0;
@@ -189,7 +190,7 @@ fn candidate_of(stop: &Stop, stand: &Stand, now: Moment) -> Candidate {
     let rest = stand.refused.filter(|_| !held_back).map(|refused| refused.denied);
     let resting_until = rest.and_then(|denied| match denied.why {
         // A test may end at any moment.
-        Denial::Testing => Some(soon),
+        Denial::Testing { .. } => Some(soon),
         _ => denied.until,
     });
     let is_out = rest.is_some_and(|denied| denied.why == Denial::Forced);
@@ -239,7 +240,7 @@ fn awaited(call: &Call, until: Moment, now: Moment) -> Option<(usize, Limit)> {
         let paced = || stand.paced.map(|wait| (wait.name(), wait.to_string()));
         let behind = || {
             let ahead = stop.health.line.count();
-            (is_soon && ahead > 0).then(|| ("queue", format!("{ahead} before it")))
+            (is_soon && ahead > 0).then(|| ("queue", format!("{ahead} in its line")))
         };
         Some((index, full.or_else(crowded).or_else(paced).or_else(behind)?))
     };
@@ -275,19 +276,17 @@ pub(crate) fn live_elsewhere(call: &Call, now: Moment) -> u32 {
 
 fn arm(call: &mut Call, index: usize, seen: &Looked, admission: Admission) -> Step {
     let now = seen.now;
-    let Some(stop) = call.stops.get(index) else {
-        return Step::End(Halt::Failed(CallError::local(Local::Internal, "no such target")));
-    };
+    let Some(stop) = call.stops.get(index) else { return no_such_target() };
     let room = room(call, untried_tiers(call, stop.tier, seen), now);
-    if in_time(call, room, Duration::ZERO, &Known::default()).is_err() {
-        return late(call, now);
+    if let Err(late) = in_time(call, room, Duration::ZERO, &Known::default()) {
+        return ends_late(call, &late);
     }
     if let Err(refusal) = comes_back(call, index, now) {
         // It had its turn here, and the target has no second one for it.
         call.leaves(index, format!("{}: {refusal}", refusal.name()));
         return Step::Rest(now);
     }
-    let Some(stop) = call.stops.get(index) else { return late(call, now) };
+    let Some(stop) = call.stops.get(index) else { return no_such_target() };
     let held_back = seen.candidates.get(index).is_some_and(|candidate| candidate.held_back);
     let elsewhere = if held_back { Elsewhere::Nobody } else { Elsewhere::Live };
     let wish = wish(call, stop, now, elsewhere);
@@ -319,6 +318,10 @@ fn arm(call: &mut Call, index: usize, seen: &Looked, admission: Admission) -> St
     shoot(call, index, held, (limits, now))
 }
 
+fn no_such_target() -> Step {
+    Step::End(Halt::Failed(CallError::local(Local::Internal, "no such target")))
+}
+
 /// A call that comes back to a target it has tried needs a retry of that target's budget, as one
 /// that stays there does.
 fn comes_back(call: &mut Call, index: usize, now: Moment) -> Result<(), extra::Refusal> {
@@ -339,9 +342,7 @@ fn shoot(
     held: Held,
     ((timers, uncut), now): ((Timers, Derived), Moment),
 ) -> Step {
-    let Some(stop) = call.stops.get(index) else {
-        return Step::End(Halt::Failed(CallError::local(Local::Internal, "no such target")));
-    };
+    let Some(stop) = call.stops.get(index) else { return no_such_target() };
     let health = std::sync::Arc::clone(&stop.health);
     let objections = call.objections(index);
     let turned = Turned {
@@ -403,10 +404,8 @@ fn untried_tiers(call: &Call, tier: usize, seen: &Looked) -> u32 {
     u32::try_from((0..tiers).filter(live).count()).unwrap_or(u32::MAX)
 }
 
-fn late(call: &mut Call, now: Moment) -> Step {
-    let left = now.until(call.contract.models_until());
-    let note = format!("{left:?} are left of the deadline: too little for another attempt");
-    call.ends_without_target(Local::DeadlineExceeded, note);
+fn ends_late(call: &mut Call, late: &TooLate) -> Step {
+    call.ends_without_target(Local::DeadlineExceeded, late.to_string());
     Step::End(Halt::Planned)
 }
 

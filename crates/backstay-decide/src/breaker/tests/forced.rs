@@ -123,4 +123,16 @@ fn metrics_only_says_what_it_would_do_and_lets_every_call_through() {
 fn why_a_call_is_kept_away_is_told_in_words() {
     assert_eq!(Denial::Keys.to_string(), "all its keys rest");
     assert_eq!(Denial::Forced.to_string(), "an operator took it out");
+    assert_eq!(
+        Denial::Share { thousandths: 125, calls: Some(7) }.to_string(),
+        "12.5 % of the calls go there until it has proved itself, the next after 7 more"
+    );
+    assert_eq!(
+        Denial::Share { thousandths: 0, calls: None }.to_string(),
+        "0.0 % of the calls go there until it has proved itself"
+    );
+    assert_eq!(
+        Denial::Testing { tests: 2, most: 3 }.to_string(),
+        "it is being tested by other calls: 2 of 3 at once"
+    );
 }

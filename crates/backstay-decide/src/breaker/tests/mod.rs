@@ -42,6 +42,11 @@ const fn unfit() -> Suits {
     Suits::HealthyOnly(Unfit::Effect { field: "store" })
 }
 
+/// Why a call is out of the share, so many before the next that is in it.
+const fn share(thousandths: u32, calls: u32) -> Denial {
+    Denial::Share { thousandths, calls: Some(calls) }
+}
+
 const fn alone(now: Moment) -> Ask {
     Ask { elsewhere: Elsewhere::Nobody, ..ask(now) }
 }

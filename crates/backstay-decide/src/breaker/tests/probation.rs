@@ -15,7 +15,7 @@ fn on_probation_a_quarter_then_a_half_then_all_go_through() {
     );
     let mut bench = Bench::on_probation(at(30));
     assert!((0..100).all(|_| bench.offer(alone(at(31))).is_ok()));
-    assert_eq!(bench.denied(ask(at(31))), (Some(at(31)), Denial::Share));
+    assert_eq!(bench.denied(ask(at(31))), (Some(at(31)), share(250, 4)));
 }
 
 #[test]

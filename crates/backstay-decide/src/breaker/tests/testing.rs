@@ -12,8 +12,9 @@ fn the_tests_are_a_share_of_the_calls_and_few_at_once() {
         held.extend(bench.offer(ask(now)));
     }
     assert_eq!(held.len(), 3);
-    assert_eq!(bench.denied(ask(at(31))), (Some(at(90)), Denial::Testing));
-    assert_eq!(bench.denied(alone(at(31))), (Some(at(90)), Denial::Testing));
+    let all = Denial::Testing { tests: 3, most: 3 };
+    assert_eq!(bench.denied(ask(at(31))), (Some(at(90)), all));
+    assert_eq!(bench.denied(alone(at(31))), (Some(at(90)), all));
     // Two come back: two more in the next 40 calls.
     for pass in held.drain(..2) {
         assert_eq!(bench.note(pass, Verdict::Success, at(31)), None);
@@ -29,11 +30,11 @@ fn a_call_outside_the_share_is_told_when_the_next_is_due() {
     let _first = bench.offer(ask(at(40))).unwrap();
     assert_eq!(
         bench.offer(ask(at(41))).unwrap_err(),
-        Denied { until: Some(at(50)), why: Denial::Share }
+        Denied { until: Some(at(50)), why: share(50, 19) }
     );
     assert!(bench.offer(ask(at(50))).is_ok(), "one is due after ten seconds");
     assert!(bench.offer(ask(at(60))).is_err(), "but not two calls in a row");
-    assert_eq!(bench.denied(ask(at(70))), (Some(at(70)), Denial::Share));
+    assert_eq!(bench.denied(ask(at(70))), (Some(at(70)), share(50, 19)));
     assert!(bench.offer(ask(at(70))).is_ok());
     // Where nobody else is, no share turns calls away.
     let mut bench = Bench::opened(at(0));
@@ -49,7 +50,8 @@ fn a_call_that_does_not_suit_is_no_test_unless_nobody_else_is() {
     assert!(bench.admit(Ask { elsewhere: Elsewhere::Nobody, ..unsuited }).is_ok());
     assert!(Bench::on_probation(at(30)).admit(unsuited).is_ok());
     // Out of the share, that is the reason.
-    assert_eq!(bench.admit(Ask { now: at(31), ..unsuited }).unwrap_err().why, Denial::Share);
+    let denied = bench.admit(Ask { now: at(31), ..unsuited }).unwrap_err();
+    assert_eq!(denied.why, share(50, 20));
 }
 
 #[test]
@@ -168,7 +170,7 @@ fn a_test_that_never_reports_makes_way_for_the_next() {
     let mut bench = Bench::opened(at(0));
     bench.limits.canary.at_once = 0;
     let lost = bench.admit(alone(at(30))).unwrap();
-    assert_eq!(bench.denied(alone(at(89))), (Some(at(90)), Denial::Testing));
+    assert_eq!(bench.denied(alone(at(89))), (Some(at(90)), Denial::Testing { tests: 1, most: 1 }));
     assert_eq!(bench.state(at(89)), State::HalfOpen { started: 0, finished: 0, in_flight: 1 });
     assert_eq!(bench.state(at(90)), State::HalfOpen { started: 0, finished: 0, in_flight: 0 });
     // It reports after all: too late to count, before the next was made and after.

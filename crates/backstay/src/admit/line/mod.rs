@@ -92,10 +92,10 @@ pub struct Stood {
 impl fmt::Display for Stood {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { count, ahead, drain, wait } = self;
-        write!(f, "{count} waiting, {ahead} before it")?;
+        write!(f, "{count} waiting, cost {ahead} before it")?;
         match (drain, wait) {
             (Some(drain), Some(wait)) => {
-                write!(f, ", {drain} leave in a second: {}", Secs(*wait))
+                write!(f, ", {drain} of it leave in a second: {}", Secs(*wait))
             }
             _ => Ok(()),
         }

@@ -166,7 +166,6 @@ pub(crate) async fn stand(call: &mut Call, index: usize, until: Moment, limit: L
         }
         return;
     }
-    let is_behind = is_behind(call, index);
     if !enters(call, index) {
         return;
     }
@@ -174,6 +173,7 @@ pub(crate) async fn stand(call: &mut Call, index: usize, until: Moment, limit: L
     let began = clock.now();
     let Some(stop) = call.stops.get_mut(index) else { return };
     let Some(InLine::Waits(place, _)) = &mut stop.line else { return };
+    let stood = place.stood();
     let told = if looks {
         // A dropped `select!` keeps the place: only the look at it is lost.
         tokio::select! {
@@ -189,20 +189,11 @@ pub(crate) async fn stand(call: &mut Call, index: usize, until: Moment, limit: L
         Some(Err(gone)) => leaves(call, index, &gone),
     }
     let waited = clock.now().since(began);
-    if is_behind {
-        call.waits_behind(index, waited);
+    if stood.count > 0 {
+        call.waits_behind(index, stood, waited);
     } else {
         call.waits_for_limit(index, &limit, waited);
     }
-}
-
-/// Whether others were in the line of the target at `index` before the call.
-fn is_behind(call: &Call, index: usize) -> bool {
-    call.stops.get(index).is_some_and(|stop| match &stop.line {
-        Some(InLine::Waits(place, _)) => place.stood().count > 0,
-        Some(InLine::Front(..)) => false,
-        None => stop.health.line.count() > 0,
-    })
 }
 
 /// Whether the call has to wait for its turn, after it took its place.

@@ -193,7 +193,7 @@ fn two_refusals_last_until_both_are_over_and_a_hard_one_is_named() {
     };
     let (open, share, forced) = (
         refused(Some(9), Denial::Open),
-        refused(Some(20), Denial::Share),
+        refused(Some(20), Denial::Share { thousandths: 50, calls: Some(3) }),
         refused(None, Denial::Forced),
     );
     assert_eq!(worse(open, share), refused(Some(20), Denial::Open));

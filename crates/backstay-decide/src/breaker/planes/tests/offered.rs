@@ -116,8 +116,8 @@ fn a_refusal_says_its_plane_and_whether_a_call_may_pass_over_it() {
     let quality = Plane::Quality { schema: 7 };
     for (plane, why, yields) in [
         (Plane::Availability, Denial::Open, false),
-        (Plane::Availability, Denial::Share, true),
-        (Plane::Throttling { key: 0 }, Denial::Testing, false),
+        (Plane::Availability, Denial::Share { thousandths: 50, calls: Some(3) }, true),
+        (Plane::Throttling { key: 0 }, Denial::Testing { tests: 3, most: 3 }, false),
         (quality, Denial::Open, true),
     ] {
         let refused = Refused { plane, denied: Denied { until: None, why } };
