@@ -195,6 +195,10 @@ pub(super) struct ModelTable {
     /// `input_price` and `output_price`. Default: as other input.
     #[schemars(range(min = 0, max = 1_000_000), extend("x-type" = "number"))]
     pub(super) cached_input_price: Option<f64>,
+    /// What a million tokens of input cost that the provider wrote to its cache; 0 to 1000000. With
+    /// `input_price` and `output_price`. Default: as other input.
+    #[schemars(range(min = 0, max = 1_000_000), extend("x-type" = "number"))]
+    pub(super) cache_write_price: Option<f64>,
     /// How far it can be held to a schema: `"json_schema"` (decoding is constrained),
     /// `"json_object"` (some JSON) or `"none"`.
     pub(super) structured: StructuredWord,
@@ -234,6 +238,7 @@ impl Default for ModelTable {
             input_price: None,
             output_price: None,
             cached_input_price: None,
+            cache_write_price: None,
             structured: StructuredWord::JsonSchema,
             schema_subset: None,
             streams: true,

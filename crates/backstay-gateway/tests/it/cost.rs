@@ -139,6 +139,31 @@ async fn input_from_a_cache_costs_its_own_price_or_as_any_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn input_into_a_cache_costs_its_own_price_or_as_any_other() {
+    let body = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "m",
+        "content": [{"type": "text", "text": "Lighthouses."}], "stop_reason": "end_turn",
+        "stop_sequence": null, "usage": {"input_tokens": 20, "cache_creation_input_tokens": 60,
+            "cache_read_input_tokens": 20, "output_tokens": 10}});
+    let provider = Fixed::start(&body.to_string()).await;
+    let world = Setup::new()
+        .tables(&provider.provider_in("cached", Dialect::Anthropic))
+        .target("own-1", "cached", &[])
+        .and(&format!("{PRICES}\ncached_input_price = 100\ncache_write_price = 1250"))
+        .target("any-1", "cached", &[])
+        .and(PRICES)
+        .route("own", &["own-1"], QUICK)
+        .route("any", &["any-1"], QUICK)
+        .start()
+        .await;
+    // 20 plain, 20 read at a tenth, 60 written at 1.25, and 10 of output.
+    for (model, cost) in [("own", "0.107"), ("any", "0.11")] {
+        let seen = world.ask(OPENAI, &capped(model)).await;
+        assert_eq!((seen.status, seen.header("x-backstay-cost")), (200, cost), "{model}");
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cheaper_tier_is_asked_when_too_little_is_left_for_the_first() {
     let world = key("spend_per_day = 1")
         .target("dear", "openai", &["healthy"])

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use backstay_decide::Money;
 use backstay_decide::recover::reask::{Bound, Budget, Cost};
-use backstay_decide::spend::Tokens;
 use backstay_wire::Usage;
 use backstay_wire::chat::{Choice, Turn};
 
 use super::Call;
+use super::pay::priced;
 use crate::attempt::{Got, Seen};
 use crate::recover::Complaint;
 use crate::recover::reask::{self, Wording};
@@ -85,7 +85,7 @@ impl Call {
         let (input, output) = (said.input.unwrap_or(input), said.output.unwrap_or(output));
         let spent = input.saturating_add(output);
         self.reasks.tokens = self.reasks.tokens.saturating_add(spent);
-        let tokens = Tokens { input, cached: said.cached.unwrap_or(0), output };
+        let tokens = priced(said, input, output);
         let prices = self.stop().and_then(|stop| stop.target.prices);
         let cost = prices.map_or(Money::ZERO, |prices| prices.cost(tokens));
         self.reasks.cost = self.reasks.cost.plus(cost);

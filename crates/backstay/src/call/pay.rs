@@ -72,6 +72,12 @@ impl Bill {
     }
 }
 
+/// A usage as it is paid for, with `input` and `output` in all.
+pub(super) fn priced(usage: Usage, input: u64, output: u64) -> Tokens {
+    let [cached, cache_write] = [usage.cached, usage.cache_write].map(Option::unwrap_or_default);
+    Tokens { input, cached, cache_write, output }
+}
+
 /// Whether a call may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purse {
@@ -152,9 +158,8 @@ impl Call {
             self.pay(Took::Unknown);
             return;
         };
-        let cached = usage.cached.unwrap_or(0);
         let prices = self.bill.due.as_ref().and_then(|due| due.prices);
-        let money = prices.map(|prices| prices.cost(Tokens { input, cached, output }));
+        let money = prices.map(|prices| prices.cost(priced(usage, input, output)));
         let tokens = input.saturating_add(output);
         self.pay(Took::Known(Cost { money: money.unwrap_or_default(), tokens }));
     }

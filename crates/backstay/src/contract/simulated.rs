@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::Uri;
 
 use super::Contract;
-use crate::policy::{CredentialSource, Prices, Provider, Target, Tariff};
+use crate::policy::{CredentialSource, Provider, Target, Tariff};
 
 /// What a simulated target is called, in the trail, the row and the metrics.
 pub const SIMULATED: &str = "simulated";
@@ -35,7 +35,7 @@ impl Contract {
             id: SIMULATED.to_owned(),
             provider: Arc::new(provider),
             model: Some(model),
-            prices: Some(Tariff { prices: Prices::default(), cached: None }),
+            prices: Some(Tariff::default()),
             ..Target::clone(first)
         };
         self.simulated = Some(Simulated { behaviour, target: Arc::new(target) });

@@ -118,8 +118,9 @@ impl Loading<'_> {
             ("input_price", table.input_price),
             ("output_price", table.output_price),
             ("cached_input_price", table.cached_input_price),
+            ("cache_write_price", table.cache_write_price),
         ];
-        let mut found = [None; 3];
+        let mut found = [None; 4];
         for (slot, (key, units)) in found.iter_mut().zip(keys) {
             let path = ["models", name, key];
             let Some(units) = units else { continue };
@@ -130,13 +131,17 @@ impl Loading<'_> {
             }
         }
         match keys.map(|(_, units)| units.is_some()) {
-            [true, false, _] => self.half_priced(name, "input_price", "output_price"),
-            [false, true, _] => self.half_priced(name, "output_price", "input_price"),
-            [false, false, true] => self.half_priced(name, "cached_input_price", "input_price"),
-            [true, true, _] | [false, false, false] => {}
+            [true, false, ..] => self.half_priced(name, "input_price", "output_price"),
+            [false, true, ..] => self.half_priced(name, "output_price", "input_price"),
+            [false, false, true, _] => self.half_priced(name, "cached_input_price", "input_price"),
+            [false, false, false, true] => {
+                self.half_priced(name, "cache_write_price", "input_price");
+            }
+            [true, true, ..] | [false, false, false, false] => {}
         }
-        let [input, output, cached] = found;
-        Some(Tariff { prices: Prices { input: input?, output: output? }, cached })
+        let [input, output, cached, cache_write] = found;
+        let prices = Prices { input: input?, output: output? };
+        Some(Tariff { prices, cached, cache_write })
     }
 
     fn half_priced(&mut self, name: &str, has: &str, lacks: &str) {
