@@ -1,4 +1,5 @@
-//! Guards a stream of one's own: limits on its waits, for a client that Backstay knows nothing of.
+//! Guards a stream of one's own: limits on its waits and on what it says, for a client that Backstay knows
+//! nothing of.
 //!
 //! [`guard`] takes any stream of any items, and a function that says what text an item brings. It
 //! hands the items on as they come, and ends with one typed error when a limit is passed; the stream
@@ -38,6 +39,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use backstay_decide::detectors::{self, Channel, Guards, Level, Signal};
 use backstay_decide::fault::Fault;
 use futures_core::Stream;
 use tokio::time::{Instant, Sleep};
@@ -51,21 +53,24 @@ pub struct Limits {
     pub gap: Duration,
     /// From the first poll to the end.
     pub total: Duration,
+    /// What its text is held to: what a guard is sure of ends it. `None`: nothing.
+    pub guards: Option<detectors::Limits>,
 }
 
 impl Default for Limits {
-    /// What the gateway holds streams to by default: 120 s, 60 s and ten minutes.
+    /// What the gateway holds streams to by default: 120 s, 60 s, ten minutes, and no loops.
     fn default() -> Self {
         Self {
             first_token: Duration::from_mins(2),
             gap: Duration::from_mins(1),
             total: Duration::from_mins(10),
+            guards: Some(detectors::Limits::default()),
         }
     }
 }
 
 /// A limit that a stream has passed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Passed {
     /// No text came at all.
@@ -90,6 +95,12 @@ pub enum Passed {
         /// Pieces of text that had come.
         pieces: u64,
     },
+    /// Nothing of worth comes any more.
+    #[error("the text is not worth reading on: {signal}")]
+    Worthless {
+        /// What was found.
+        signal: Signal,
+    },
 }
 
 impl Passed {
@@ -99,6 +110,7 @@ impl Passed {
             Self::FirstToken { .. } => Fault::NoFirstToken,
             Self::Gap { .. } => Fault::Stalled,
             Self::Total { .. } => Fault::TotalTimeout,
+            Self::Worthless { .. } => Fault::Looping,
         }
     }
 
@@ -120,6 +132,7 @@ where
         stream: Some(Box::pin(stream)),
         text,
         limits,
+        guards: limits.guards.map(|limits| Box::new(Guards::new(limits))),
         began: None,
         waiting: None,
         first_token: None,
@@ -134,6 +147,7 @@ pub struct Guarded<S, F> {
     stream: Option<Pin<Box<S>>>,
     text: F,
     limits: Limits,
+    guards: Option<Box<Guards>>,
     /// When it was polled first.
     began: Option<Instant>,
     /// When the present wait for text began. `None`: not waiting.
@@ -163,12 +177,16 @@ impl<S, F> Guarded<S, F> {
         self.pieces
     }
 
-    /// Text came. Ready with the limit that has been passed all the same.
-    fn progress(&mut self, began: Instant) -> Poll<Passed> {
+    /// `text` came. Ready with the limit that has been passed all the same.
+    fn progress(&mut self, began: Instant, text: &str) -> Poll<Passed> {
         let now = Instant::now();
         self.pieces += 1;
         self.first_token.get_or_insert(now - began);
         self.waiting = None;
+        let found = self.guards.as_mut().and_then(|guards| guards.feed(Channel::Text, text));
+        if let Some(signal) = found.filter(|signal| signal.level == Level::Hard) {
+            return Poll::Ready(Passed::Worthless { signal });
+        }
         let limit = self.limits.total;
         if now - began < limit {
             return Poll::Pending;
@@ -182,7 +200,7 @@ impl<S, F> Guarded<S, F> {
             None => began,
             Some(_) => *self.waiting.get_or_insert_with(Instant::now),
         };
-        let Limits { first_token, gap, total } = self.limits;
+        let Limits { first_token, gap, total, .. } = self.limits;
         let pieces = self.pieces;
         let (limit, passed) = match self.first_token {
             None => (first_token, Passed::FirstToken { limit: first_token }),
@@ -224,10 +242,10 @@ where
         };
         // Looked at also when an item has come: a stream of nothing but signs of life is never found
         // waiting, and one that is read slowly neither.
-        let passed = if item.as_ref().is_some_and(|item| !(this.text)(item).is_empty()) {
-            this.progress(began)
-        } else {
-            this.poll_limits(began, cx)
+        let text = item.as_ref().map_or("", |item| (this.text)(item));
+        let passed = match text {
+            "" => this.poll_limits(began, cx),
+            text => this.progress(began, text),
         };
         if let Poll::Ready(passed) = passed {
             // The client cancels when it is dropped, so not a moment later than this.
@@ -265,7 +283,7 @@ mod tests {
 
     fn limits() -> Limits {
         let [first_token, gap, total] = [1500, 150, 5000].map(Duration::from_millis);
-        Limits { first_token, gap, total }
+        Limits { first_token, gap, total, ..Limits::default() }
     }
 
     /// The texts that came, and the limit that was passed.
@@ -327,9 +345,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_loop_ends_a_stream_unless_nothing_is_looked_for() {
+        let looped = || stream::iter(vec!["and so on, again and again. "; 200]);
+        let guarded = guard(looped(), limits(), |text| *text);
+        let items: Vec<_> = guarded.collect().await;
+        assert!(items.len() < 60, "{}", items.len());
+        assert!(matches!(items.last(), Some(Err(Passed::Worthless { .. }))));
+        let unguarded = guard(looped(), Limits { guards: None, ..limits() }, |text| *text);
+        assert_eq!(unguarded.count().await, 200);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn no_limit_is_as_long_as_it_takes() {
-        let limits =
-            Limits { first_token: Duration::MAX, gap: Duration::MAX, total: Duration::MAX };
+        let most = Duration::MAX;
+        let limits = Limits { first_token: most, gap: most, total: most, guards: None };
         let held = Arc::new(());
         let slow = timed(&[(3_600_000, "a"), (7_200_000, "b")], &held);
         let guarded = guard(slow, limits, |(text, _)| *text);

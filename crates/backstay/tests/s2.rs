@@ -102,6 +102,7 @@ fn policy(mock: &Mock, model: &str, change: impl FnOnce(&mut Route)) -> Policy {
         upstream: Upstream::Auto,
         stream: None,
         holding: backstay::policy::Holding::default(),
+        guards: backstay::policy::GuardPolicy::default(),
         on_refusal: RefusalPolicy::LastResort,
         on_disconnect: backstay::policy::OnDisconnect::Cancel,
         after_release: backstay::policy::AfterRelease::Error,

@@ -9,6 +9,8 @@ pub enum Shape {
     /// Text: its quality is not judged.
     #[default]
     Free,
+    /// Text that is watched for loops while it comes.
+    Watched,
     /// An answer of a given shape.
     Structured,
 }
@@ -111,7 +113,7 @@ fn throttling(seen: Seen) -> Verdict {
 fn quality(seen: Seen) -> Verdict {
     match (seen.shape, seen.fault) {
         (_, Some(Fault::Looping)) => Verdict::Failure,
-        (Shape::Structured, None) => Verdict::Success,
+        (Shape::Structured | Shape::Watched, None) => Verdict::Success,
         (Shape::Structured, Some(Fault::NotJson | Fault::SchemaError | Fault::SemanticError)) => {
             Verdict::Failure
         }
@@ -189,6 +191,8 @@ mod tests {
         let rows = [
             (base, "++.+"),
             (Seen { shape: Shape::Structured, ..base }, "++++"),
+            (Seen { shape: Shape::Watched, ..base }, "++++"),
+            (Seen { shape: Shape::Watched, fault: Some(Fault::NotJson), ..base }, "++.+"),
             (Seen { fault: Some(Fault::NotJson), ..base }, "++.+"),
             (Seen { fault: Some(Fault::RateLimited), paced: Paced::WasFull, ..base }, "...-"),
             (Seen { fault: Some(Fault::Overloaded), paced: Paced::WasFull, ..base }, "-~.-"),

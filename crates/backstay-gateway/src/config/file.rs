@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use super::alert_words::AlertsTable;
 use super::breaker_words::BreakerTable;
+use super::guard_words::{GuardsTable, QuietWord};
 use super::limit_words::{PlacesTable, RatesTable, RetriesTable};
 use super::mend_words::{AlignTable, FieldTable, MendTable, ReportWord};
 use super::queue_words::QueueTable;
@@ -332,13 +333,18 @@ pub(super) struct RouteTable {
     /// The pace a stream has to show at the gate, as `{ tokens = 32, min_tokens_per_second = 5 }`.
     /// Default: none; its first content opens the gate.
     pub(super) gate: GateTable,
-    /// What the mode `"windowed"` holds back. Default: 256 tokens.
+    /// What the mode `"windowed"` holds back. Default: 512 tokens.
     pub(super) window: WindowTable,
     /// What a stream leads to that breaks after its first content went out: `"error"` (the fault is told
     /// in the stream), `"restart"` (another reply is told from there on, while it begins with the same
     /// words) or `"continue"` (a model with `prefill` goes on from the last word, others as
     /// `"restart"`): [streams that break](rescue.md).
     pub(super) after_release: AfterReleaseWord,
+    /// What is looked for in a reply while it comes. Default: exact loops are cut off, the rest is told.
+    pub(super) guards: GuardsTable,
+    /// What a refusal in words leads to, where nothing of the answer is out: `"tag"` (it is told) or
+    /// `"next_tier"`.
+    pub(super) on_quiet_refusal: QuietWord,
     /// What a refusal leads to: `"last_resort"` (that, else the provider's reason) or `"next_tier"`.
     pub(super) on_refusal: RefusalWord,
     /// What becomes of a call whose caller leaves: `"cancel"` (the provider is cancelled at once) or
@@ -382,6 +388,8 @@ impl Default for RouteTable {
             gate: GateTable::default(),
             window: WindowTable::default(),
             after_release: AfterReleaseWord::Error,
+            guards: GuardsTable::default(),
+            on_quiet_refusal: QuietWord::Tag,
             on_refusal: RefusalWord::LastResort,
             on_disconnect: DisconnectWord::Cancel,
             finish_within: Length::seconds(30),

@@ -12,6 +12,7 @@ mod breaker_words;
 mod build;
 mod environment;
 mod file;
+mod guard_words;
 mod limit_words;
 mod mend_words;
 mod nearest;

@@ -21,6 +21,7 @@ mod edits;
 mod explained;
 mod failures;
 mod fixed;
+mod guards;
 mod hang_up;
 mod in_band;
 mod levels;

@@ -138,7 +138,7 @@ async fn called(mut opened: Box<Opened>, told: Told, seen: &mut Seen) -> Result<
         seen.armed.held.goes(Going::Released);
         return Ok(Got::Live(opened));
     }
-    (seen.first_token, seen.gaps) = (opened.first_token(), opened.gaps());
+    seen.heard(&mut opened);
     let whole = calls.over()?.whole(opened.dialect(), told)?;
     Ok(Got::Whole(Box::new(whole)))
 }
@@ -212,7 +212,7 @@ pub(super) async fn lead(
         }
     }
     seen.armed.held.goes(Going::Folded);
-    (seen.first_token, seen.gaps) = (opened.first_token(), opened.gaps());
+    seen.heard(&mut opened);
     let whole = led.said.over()?.whole(opened.dialect(), told)?;
     Ok(Got::Whole(Box::new(whole)))
 }

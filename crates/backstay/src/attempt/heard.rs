@@ -64,6 +64,8 @@ pub(crate) fn seen(mut armed: Armed, heard: Heard, choices: usize, clock: &Clock
         first_token: None,
         gaps: Gaps::default(),
         limits: classify::limits(&head.headers, clock),
+        signals: Vec::new(),
+        cut: None,
         result: result.map(|whole| Got::Whole(Box::new(whole))),
         armed,
     };
@@ -82,6 +84,8 @@ pub(crate) fn nothing(armed: Armed, fault: Fault, took: Duration) -> Seen {
         first_token: None,
         gaps: Gaps::default(),
         limits: Vec::new(),
+        signals: Vec::new(),
+        cut: None,
     }
 }
 

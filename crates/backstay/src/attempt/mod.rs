@@ -12,6 +12,7 @@ pub mod adapter;
 mod classify;
 mod fold;
 pub mod forward;
+mod guards;
 pub(crate) mod heard;
 pub mod notify;
 mod read;
@@ -20,6 +21,7 @@ pub mod transport;
 
 use std::time::Duration;
 
+use backstay_decide::detectors::Signal;
 use backstay_decide::fault::Fault;
 use backstay_decide::latency::Gaps;
 use backstay_decide::pacing;
@@ -36,6 +38,7 @@ use crate::policy::{Holding, StreamMode};
 use crate::route::{Armed, Going, Shot, Timed};
 use adapter::{Form, Outgoing};
 use fold::Lead;
+use guards::Watched;
 use stream::{Opened, StreamTimers, Told};
 use transport::{Incoming, SendFault};
 
@@ -62,12 +65,22 @@ pub(crate) struct Seen {
     pub gaps: Gaps,
     /// The rate limits that the reply stated.
     pub limits: Vec<pacing::Seen>,
+    /// What the guards found in a reply that has passed them.
+    pub signals: Vec<Signal>,
+    /// Why a whole reply is worthless all the same.
+    pub cut: Option<Failure>,
 }
 
 impl Seen {
     /// What the clock saw.
     pub(crate) fn timed(&self) -> Timed {
         Timed { took: self.took, first_token: self.first_token, gaps: self.gaps }
+    }
+
+    /// Takes note of what there is to say of a stream that is over.
+    fn heard(&mut self, opened: &mut Opened) {
+        (self.first_token, self.gaps) = (opened.first_token(), opened.gaps());
+        self.signals = opened.signals();
     }
 }
 
@@ -110,6 +123,8 @@ pub struct Failure {
     pub veto: Veto,
     /// Which connection it came over.
     pub over: Over,
+    /// What a guard found, where one cut the reply off.
+    pub found: Option<Signal>,
 }
 
 /// The connection that an attempt used.
@@ -132,6 +147,7 @@ impl Failure {
             server_delay: None,
             veto: Veto::Absent,
             over: Over::Any,
+            found: None,
         }
     }
 }
@@ -159,6 +175,8 @@ pub(crate) async fn race(engine: &Engine, contract: &Contract, shot: Box<Shot>) 
         first_token: None,
         gaps: Gaps::default(),
         limits: Vec::new(),
+        signals: Vec::new(),
+        cut: None,
         armed,
     };
     let result = one(engine, contract, &mut seen, timers).await;
@@ -197,7 +215,9 @@ async fn one(
     }
     let dialect = seen.armed.request.dialect;
     if is_stream(&head.headers) {
-        let opened = Opened::new(body, dialect, timers).counted_by(contract.presence.clone());
+        let opened = Opened::new(body, dialect, timers)
+            .counted_by(contract.presence.clone())
+            .watched_by(Watched::of(contract));
         let opened = Box::new(opened);
         return streamed(contract, seen, opened).await;
     }
@@ -211,8 +231,12 @@ async fn one(
             read::whole(counted, end, timers.total).await?
         }
     };
-    read::reply(&seen.armed, &head, body, engine.clock().wall())
-        .map(|whole| Got::Whole(Box::new(whole)))
+    let whole = read::reply(&seen.armed, &head, body, engine.clock().wall())?;
+    if let Some(mut watched) = Watched::of(contract) {
+        seen.cut = watched.whole(&whole.reply).err();
+        seen.signals = watched.told();
+    }
+    Ok(Got::Whole(Box::new(whole)))
 }
 
 /// Sends the request and waits for the head, at most until the first content is due in a stream,
@@ -280,7 +304,7 @@ async fn streamed(
     }
     let dialect = seen.armed.request.dialect;
     let folded = fold::whole(&mut opened, contract.most_choices()).await;
-    (seen.first_token, seen.gaps) = (opened.first_token(), opened.gaps());
+    seen.heard(&mut opened);
     folded.map(|reply| Got::Whole(Box::new(Whole { reply, raw: None, events: None, dialect })))
 }
 

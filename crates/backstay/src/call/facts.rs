@@ -19,14 +19,13 @@ use backstay_wire::chat::Choice;
 
 use super::amended::has_cut_call;
 use super::{Call, End, Plan};
-use crate::attempt::stream::Opened;
 use crate::attempt::{Failure, Got, Over, Seen, Whole};
 use crate::clock::ThreadDice;
 use crate::contract::CapOwner;
 use crate::fault::CallError;
 use crate::policy::{Pinning, RefusalPolicy};
 use crate::record::Outcome;
-use crate::route::{self, Armed, Brought, Ending, Held, Stay, Timed};
+use crate::route::{self, Armed, Brought, Ending, Stay, Timed};
 use crate::validate::{self, Asked, Checked, Layer, Unfit};
 
 /// First bound of a wait after a failure. S2's and the SDKs' choice is 0.5 to 1 s; a caller behind
@@ -67,9 +66,14 @@ impl Call {
             seen.armed.held.observe(&seen.limits, self.engine.now());
         }
         let timed = seen.timed();
-        let Seen { armed, result, first_token, limits, .. } = seen;
+        let Seen { armed, result, first_token, limits, signals, cut, .. } = seen;
+        self.signalled(&signals);
+        let cut = cut.or_else(|| self.quiet_refusal(&signals));
         match result {
-            Ok(Got::Whole(whole)) => self.judge(armed, *whole, timed),
+            Ok(Got::Whole(whole)) => match cut {
+                Some(cut) => self.cut_whole(armed, &whole, (timed, cut)),
+                None => self.judge(armed, *whole, timed),
+            },
             Ok(Got::Live(opened)) => {
                 self.releases(opened, armed.held);
             }
@@ -95,6 +99,7 @@ impl Call {
                 self.follow(next, failure, None);
             }
             Err(failure) => {
+                self.cut_off(&failure);
                 // It says nothing about the target, as a dropped attempt does not.
                 if self.amends(&armed, &failure) {
                     return;
@@ -112,16 +117,6 @@ impl Call {
                 self.follow(next, failure, None);
             }
         }
-    }
-
-    /// Lets a stream go to the caller.
-    fn releases(&mut self, opened: Box<Opened>, mut held: Held) {
-        // One that was not looked at tells of its first content at its end.
-        if let Some(first_token) = opened.first_token() {
-            self.opened(&mut held, Brought::Content(Some(first_token)));
-        }
-        self.end = Some(End::Stream(opened, held));
-        self.plan = Plan::Over;
     }
 
     /// Once a call, a kept connection that turned out closed is replaced, at once and for nothing: it
@@ -233,7 +228,7 @@ impl Call {
     }
 
     /// Reports how the attempt went to its target.
-    fn settle(&mut self, armed: Armed, ending: Ending) {
+    pub(super) fn settle(&mut self, armed: Armed, ending: Ending) {
         let now = self.engine.now();
         let changes = armed.held.settle(ending, now);
         self.turned(armed.index, &changes);
@@ -281,7 +276,7 @@ impl Call {
     }
 
     /// Asks the one table what to do.
-    fn decide(&mut self, failure: &Failure) -> Next {
+    pub(super) fn decide(&mut self, failure: &Failure) -> Next {
         let decision = self.decide_by(failure, recover::decide);
         self.decided(&decision);
         decision.next
@@ -328,7 +323,7 @@ impl Call {
         decision.next
     }
 
-    fn facts(&self, failure: &Failure) -> Facts {
+    pub(super) fn facts(&self, failure: &Failure) -> Facts {
         let now = self.engine.now();
         let route = &self.contract.route;
         let throttled = matches!(failure.fault, Fault::RateLimited | Fault::Overloaded);
@@ -351,8 +346,9 @@ impl Call {
             live_elsewhere: route::live_elsewhere(self, now),
             on_semantic: route.on_semantic,
             on_refusal: match route.on_refusal {
-                RefusalPolicy::LastResort => OnRefusal::LastResort,
-                RefusalPolicy::NextTier => OnRefusal::NextTier,
+                // A guard reports a refusal only where the route goes on from it.
+                RefusalPolicy::LastResort if failure.found.is_none() => OnRefusal::LastResort,
+                RefusalPolicy::LastResort | RefusalPolicy::NextTier => OnRefusal::NextTier,
             },
             last_resort: self.last_resort(),
             backoff: Backoff { base: if throttled { BASE_THROTTLED } else { BASE }, cap: CAP },

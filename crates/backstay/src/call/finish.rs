@@ -241,6 +241,9 @@ impl Call {
         let took = ended.since(self.contract.ask.arrived);
         self.charge_seat();
         self.engine.metrics().ended(self.counted_as(), outcome, code, took);
+        if self.contract.wants != Wants::Whole {
+            self.engine.metrics().streams().ended(self.contract.stream_mode, outcome);
+        }
         let told = (!code.is_empty()).then_some(code.into());
         let note = match note {
             "" if unheard => "the caller left; the reply was read to its end".to_owned(),

@@ -4,6 +4,7 @@ mod again;
 mod amended;
 mod facts;
 mod finish;
+mod guarded;
 mod objected;
 mod pay;
 mod places;
@@ -329,8 +330,11 @@ impl Call {
 
     /// As [`Call::report`], for an attempt whose target's rates had room for it or had not.
     pub(crate) fn report_of(&self, fault: Option<Fault>, paced: Paced) -> Report {
-        let shape =
-            if self.contract.schema_key().is_some() { Shape::Structured } else { Shape::Free };
+        let shape = match (self.contract.schema_key(), self.contract.quality_key()) {
+            (Some(_), _) => Shape::Structured,
+            (None, Some(_)) => Shape::Watched,
+            (None, None) => Shape::Free,
+        };
         let cut =
             if fault.is_some_and(|fault| self.was_cut(fault)) { Cut::Caller } else { Cut::Route };
         Report::of(breaker::Seen { fault, shape, cut, paced })

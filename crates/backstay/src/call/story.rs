@@ -261,23 +261,13 @@ impl Call {
 
     pub(super) fn count_usage(&mut self, usage: backstay_wire::Usage) {
         self.at_least |= usage.input.is_none() || usage.output.is_none();
-        self.learn(usage.input);
+        if let Some(unread) = self.learn(usage.input) {
+            self.signalled(&[unread]);
+        }
         self.usage = self.usage.plus(usage);
         let (input, output) = (usage.input.unwrap_or(0), usage.output.unwrap_or(0));
         if let Some(stop) = self.stop() {
             stop.health.meter(self.engine.metrics(), &stop.target.id).tokens(input, output);
-        }
-    }
-
-    /// Learns from a reported prompt size. A re-asked prompt is longer than the body it began as.
-    fn learn(&self, input: Option<u64>) {
-        let (Some(input), Some(stop)) = (input, self.stop()) else { return };
-        if self.reask.is_empty()
-            && stop.health.wants_to_learn()
-            && !self.contract.may_hold_pictures()
-        {
-            let sent = self.contract.ask.body.len() as u64 + stop.added.bytes;
-            stop.health.learn(sent, input);
         }
     }
 

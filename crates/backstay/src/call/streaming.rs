@@ -9,9 +9,10 @@ use backstay_decide::spend::Took;
 use backstay_wire::chat::Quirk;
 use backstay_wire::{Dialect, Finish, Reply, Usage};
 
-use super::Call;
 use super::amended::has_cut_call;
 use super::facts::sentence;
+use super::{Call, End, Plan};
+use crate::attempt::stream::Opened;
 use crate::attempt::{Failure, Whole};
 use crate::fault::CallError;
 use crate::policy::StreamMode;
@@ -33,16 +34,23 @@ impl Call {
 
     /// Reports how the stream went to its target.
     pub(crate) fn streamed(&mut self, held: Held, mut ending: Ending) {
-        unjudged(&mut ending);
+        self.unjudged(&mut ending);
         let stop = self.current.and_then(|index| self.stops.get_mut(index));
         ending.leaves = stop.and_then(|stop| stop.stay.take());
         let changes = held.settle(ending, self.engine.now());
         self.turned_here(&changes);
     }
 
+    /// The shape of what was handed on piece by piece was not judged.
+    fn unjudged(&self, ending: &mut Ending) {
+        if self.contract.schema_key().is_some() && ending.report.quality == Verdict::Success {
+            ending.report.quality = Verdict::Neutral;
+        }
+    }
+
     /// Reports to its target that the stream broke off.
     pub(crate) fn broke_off(&mut self, held: Held, mut ending: Ending) {
-        unjudged(&mut ending);
+        self.unjudged(&mut ending);
         self.count_usage(ending.usage);
         self.at_least = true;
         self.pay(Took::Unknown);
@@ -50,8 +58,18 @@ impl Call {
         self.turned_here(&changes);
     }
 
+    /// Lets a stream go to the caller.
+    pub(super) fn releases(&mut self, opened: Box<Opened>, mut held: Held) {
+        // One that was not looked at tells of its first content at its end.
+        if let Some(first_token) = opened.first_token() {
+            self.opened(&mut held, Brought::Content(Some(first_token)));
+        }
+        self.end = Some(End::Stream(opened, held));
+        self.plan = Plan::Over;
+    }
+
     /// Reports to its target that the stream brought content.
-    pub(super) fn opened(&mut self, held: &mut Held, brought: Brought) {
+    fn opened(&mut self, held: &mut Held, brought: Brought) {
         let changes = held.started(brought, self.engine.now());
         self.turned_here(&changes);
     }
@@ -170,13 +188,6 @@ impl Call {
             failure.note
         );
         CallError::attempt(failure.fault, note)
-    }
-}
-
-/// What was handed on piece by piece was not judged, unless it was bad on the way.
-fn unjudged(ending: &mut Ending) {
-    if ending.report.quality == Verdict::Success {
-        ending.report.quality = Verdict::Neutral;
     }
 }
 

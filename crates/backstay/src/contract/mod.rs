@@ -9,6 +9,7 @@ mod budget;
 mod cap;
 mod effects;
 mod fingerprint;
+mod guards;
 pub mod lint;
 mod mode;
 mod presence;
@@ -32,7 +33,7 @@ use bytes::Bytes;
 use crate::call::Reader;
 use crate::engine::Engine;
 use crate::fault::CallError;
-use crate::policy::{OnDisconnect, Route, StreamMode};
+use crate::policy::{GuardPolicy, OnDisconnect, Route, StreamMode};
 use crate::recover::Template;
 use crate::validate::{Checks, Shape};
 
@@ -53,6 +54,9 @@ const MAX_DEPTH: usize = 120;
 /// The longest model name, in bytes: it names state, rows and headers.
 const MAX_MODEL: usize = 256;
 
+/// The quality of text stands under this, where that of a schema stands under its hash.
+pub(crate) const TEXT: u64 = 0;
+
 /// What one call is about. Settled once, never changed.
 #[derive(Debug)]
 pub struct Contract {
@@ -70,6 +74,8 @@ pub struct Contract {
     pub wants: Wants,
     /// How a stream is handed on, when one is wanted.
     pub stream_mode: StreamMode,
+    /// What is looked for in a reply, and what is done about it.
+    pub guards: GuardPolicy,
     /// The place of its class among those of the queue, the highest first.
     pub class: usize,
     /// The output cap and whose it is.
@@ -199,6 +205,12 @@ impl Contract {
         }
     }
 
+    /// What the quality of replies is kept apart by, text that is watched for loops included. `None`:
+    /// nothing is judged.
+    pub(crate) fn quality_key(&self) -> Option<u64> {
+        self.schema_key().or_else(|| self.guards.cuts().then_some(TEXT))
+    }
+
     /// The schema of the reply as it is sent, measured when first needed. `None`: there is none.
     pub(crate) fn schema_print(&self) -> Option<Print> {
         *self.print.get_or_init(|| self.shape.schema().map(|schema| Print::of(schema)))
@@ -266,6 +278,7 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
     let (shape, checks) = shape::settle(&head, &ask, &route, &ready, engine)?;
     let stream_mode =
         mode::settle(&head, &ask, (wants, wants_several(&head, &ask)), &route, &checks)?;
+    let guards = guards::settle(&ask, &route)?;
     let asked = patience(&ask.headers);
     let fingerprint = fingerprint::of(&head, &ask, &route);
     let contract = Contract {
@@ -291,6 +304,7 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
         route,
         wants,
         stream_mode,
+        guards,
         class,
         cap,
         checks,

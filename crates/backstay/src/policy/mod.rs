@@ -3,6 +3,7 @@
 //! A [`Policy`] is immutable; a reload makes a new one. A call reads it once and keeps that copy.
 
 mod alerts;
+mod guards;
 mod limits;
 mod mending;
 mod provider;
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use alerts::{AlertPolicy, Webhook};
+pub use guards::{GuardPolicy, OnFinding, QuietRefusal};
 pub use limits::Limits;
 pub use mending::{
     Align, Coercion, Encoded, Enums, Extra, Field, FieldPath, Mending, Missing, OnFail, Partial,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Holding, Mending, Money, StreamMode, Target};
+use super::{GuardPolicy, Holding, Mending, Money, StreamMode, Target};
 pub use backstay_decide::latency::{Timeouts, Timer};
 pub use backstay_decide::recover::OnSemantic;
 pub use backstay_decide::recover::rescue::AfterRelease;
@@ -51,6 +51,8 @@ pub struct Route {
     pub holding: Holding,
     /// What to do about a stream that breaks after its release.
     pub after_release: AfterRelease,
+    /// What its guards look for, and what is done about it.
+    pub guards: GuardPolicy,
     /// What to do about a refusal.
     pub on_refusal: RefusalPolicy,
     /// What becomes of a call whose caller leaves.

@@ -64,9 +64,10 @@ pub struct Window {
 }
 
 impl Default for Window {
-    /// 256 tokens: a loop is known for one after some 150 of them, so it is never shown.
+    /// 512 tokens: a loop of few words is known for one after some 200 words, which have at most nine
+    /// bytes each for the guards, so it is never shown.
     fn default() -> Self {
-        Self { tokens: Tokens(256), time: None }
+        Self { tokens: Tokens(512), time: None }
     }
 }
 

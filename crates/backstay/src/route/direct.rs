@@ -6,8 +6,8 @@ use std::time::Duration;
 use backstay_decide::breaker::Rules;
 
 use crate::policy::{
-    AfterRelease, Holding, Limits, OnDisconnect, OnSemantic, Pattern, Pinning, Policy, ReaskPolicy,
-    RefusalPolicy, Route, RouteMode, Structured, Target, Timeouts, Upstream,
+    AfterRelease, GuardPolicy, Holding, Limits, OnDisconnect, OnSemantic, Pattern, Pinning, Policy,
+    ReaskPolicy, RefusalPolicy, Route, RouteMode, Structured, Target, Timeouts, Upstream,
 };
 
 /// The official SDKs' own limit; a direct route must not be stricter than calling the provider.
@@ -42,6 +42,7 @@ pub(crate) fn direct(policy: &Policy, name: &str) -> Option<Route> {
         upstream: Upstream::Auto,
         stream: None,
         holding: Holding::default(),
+        guards: GuardPolicy::default(),
         on_refusal: RefusalPolicy::LastResort,
         on_disconnect: OnDisconnect::Cancel,
         after_release: AfterRelease::Error,

@@ -165,7 +165,7 @@ pub(super) fn wish<'a>(call: &'a Call, stop: &Stop, now: Moment, elsewhere: Else
         elsewhere,
         left: now.until(contract.models_until()),
         min_attempt: contract.min_attempt(),
-        schema: contract.schema_key(),
+        schema: contract.quality_key(),
         bytes: size(call, stop),
         prompt: contract,
         cap: cap(call),

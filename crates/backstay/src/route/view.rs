@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::TargetHealth;
 use crate::clock::Clock;
+use crate::contract::TEXT;
 use crate::policy::{Route, Target};
 
 /// A target at one moment.
@@ -104,7 +105,7 @@ pub struct BreakerView {
     /// The key it is about, from 0. Absent: not about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<usize>,
-    /// The schema it is about: the beginning of its hash. Absent: not about one.
+    /// The schema it is about: the beginning of its hash. Absent: not about one, but about text or all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
     /// `closed`, `open`, `half_open` or `probation`.
@@ -294,7 +295,7 @@ fn breaker_view(plane: Plane, breaker: &Breaker, limits: &Limits, sight: Sight<'
             Plane::Availability | Plane::Quality { .. } | Plane::Combined => None,
         },
         schema: match plane {
-            Plane::Quality { schema } => Some(format!("{schema:012x}")),
+            Plane::Quality { schema } => (schema != TEXT).then(|| format!("{schema:012x}")),
             Plane::Availability | Plane::Throttling { .. } | Plane::Combined => None,
         },
         state: view.state.name(),

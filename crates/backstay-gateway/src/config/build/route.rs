@@ -96,6 +96,7 @@ impl Loading<'_> {
             stream,
             holding: self.holding(name, table),
             after_release: self.after_release(name, table, &tiers),
+            guards: self.guards(name, table),
             on_refusal: match table.on_refusal {
                 RefusalWord::LastResort => RefusalPolicy::LastResort,
                 RefusalWord::NextTier => RefusalPolicy::NextTier,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use backstay::policy::{Holding, Pace, StreamMode, Tokens, Window};
+use backstay::policy::{GuardPolicy, Holding, Pace, StreamMode, Tokens, Window};
 
 use super::Loading;
 use crate::config::file::RouteTable;
@@ -41,6 +41,18 @@ impl Loading<'_> {
         let time = window.time.map(|time| time.0);
         let window = Window { tokens: Tokens(window.tokens), time };
         Holding { pace: self.pace(name, table), window }
+    }
+
+    /// What is looked for in a reply.
+    pub(super) fn guards(&mut self, name: &str, table: &RouteTable) -> GuardPolicy {
+        let guards = &table.guards;
+        let lengths =
+            [("expected_tokens", guards.expected_tokens), ("most_tokens", guards.most_tokens)];
+        for (key, tokens) in lengths {
+            let tokens = tokens.unwrap_or(1).into();
+            self.in_range(&["routes", name, "guards", key], tokens, 1..=u64::MAX);
+        }
+        guards.policy(table.on_quiet_refusal)
     }
 
     /// The pace that opens the gate. `None`: none is asked for, or what is said of it is wrong.

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use backstay_decide::detectors::Signal;
 use backstay_decide::fault::Fault;
 use backstay_decide::latency::Gaps;
 use backstay_wire::dialect::StreamReader;
@@ -30,6 +31,7 @@ use bytes::Bytes;
 use http_body::Body as _;
 use tokio::time::{Instant, Sleep};
 
+use super::guards::Watched;
 use super::transport::{Incoming, innermost};
 use super::{Failure, fold};
 use crate::contract::Presence;
@@ -95,6 +97,8 @@ impl Piece {
 #[derive(Debug)]
 pub struct Opened {
     body: Incoming,
+    /// Its guards, where there are any: whoever reads the stream reads what they let pass.
+    watched: Option<Box<Watched>>,
     /// Who counts its bytes, where somebody does.
     presence: Option<Arc<Presence>>,
     dialect: Dialect,
@@ -125,6 +129,7 @@ impl Opened {
     pub fn new(body: Incoming, dialect: Dialect, timers: StreamTimers) -> Self {
         Self {
             body,
+            watched: None,
             presence: None,
             dialect,
             decoder: Decoder::new(Limits::default()),
@@ -146,6 +151,16 @@ impl Opened {
     /// The same, with its bytes counted by `presence`.
     pub(super) fn counted_by(self, presence: Option<Arc<Presence>>) -> Self {
         Self { presence, ..self }
+    }
+
+    /// The same, with what it says watched by `watched`.
+    pub(super) fn watched_by(self, watched: Option<Watched>) -> Self {
+        Self { watched: watched.map(Box::new), ..self }
+    }
+
+    /// What the guards found and let pass, now that no more is read.
+    pub(crate) fn signals(&mut self) -> Vec<Signal> {
+        self.watched.take().map(|mut watched| watched.told()).unwrap_or_default()
     }
 
     /// How long after sending the first content came. `None`: not yet.
@@ -325,6 +340,9 @@ impl Opened {
             if self.all_said {
                 self.waiting = None;
             }
+        }
+        if let Some(watched) = &mut self.watched {
+            watched.feed(&deltas)?;
         }
         Ok(Piece { raw: event.raw, deltas })
     }

@@ -268,9 +268,10 @@ impl Telling {
         }
         call.met_unknown(passing.unknown);
         match source {
-            Source::Stream { opened, held } => {
-                let timed = opened.timed();
+            Source::Stream { mut opened, held } => {
+                let (timed, signals) = (opened.timed(), opened.signals());
                 drop(opened);
+                call.signalled(&signals);
                 let report = call.report(None);
                 let (brought, usage) = (call.brought_late(timed.first_token), passing.usage);
                 call.streamed(held, Ending { report, brought, usage, timed, leaves: None });
@@ -283,6 +284,7 @@ impl Telling {
     /// The reply broke: another one takes its place, or the fault is told and ends the stream.
     pub(super) fn breaks(self, failure: &Failure) -> After {
         let Self { mut call, source, passing, late, .. } = self;
+        call.cut_off(failure);
         let report = if late { Report::NEUTRAL } else { call.report(Some(failure.fault)) };
         let is_to_be_rescued = !late && call.rescues(failure, passing.released(), passing.prose());
         source.broke_off(&mut call, (report, Brought::Fault(failure.fault)), passing.usage);
@@ -325,9 +327,10 @@ impl Source {
 
     /// Nothing more is read of it: its target is told so.
     fn broke_off(self, call: &mut Call, (report, brought): (Report, Brought), usage: Usage) {
-        if let Self::Stream { opened, held } = self {
-            let timed = opened.timed();
+        if let Self::Stream { mut opened, held } = self {
+            let (timed, signals) = (opened.timed(), opened.signals());
             drop(opened);
+            call.signalled(&signals);
             call.broke_off(held, Ending { report, brought, usage, timed, leaves: None });
         }
     }

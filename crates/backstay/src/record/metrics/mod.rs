@@ -7,6 +7,7 @@
 mod limits;
 mod queue;
 mod spend;
+mod streams;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,7 @@ use super::Outcome;
 use crate::operator::TargetView;
 pub use limits::LimitMeters;
 pub use spend::SpendMeters;
+pub use streams::StreamMeters;
 
 /// Bounds of latency buckets, in seconds: a cache hit to a long generation.
 const SECONDS: [f64; 13] =
@@ -51,6 +53,7 @@ pub struct Metrics {
     modes: Family<ModeLabels, Gauge>,
     orders: Family<ModeLabels, Counter>,
     limits: LimitMeters,
+    streams: StreamMeters,
     alerts: Family<AlertLabels, Counter>,
     shadow: Family<WatchLabels, Counter>,
     rescues: Family<RescueLabels, Counter>,
@@ -225,6 +228,7 @@ impl Metrics {
             modes: Family::default(),
             orders: Family::default(),
             limits: LimitMeters::default(),
+            streams: StreamMeters::default(),
             alerts: Family::default(),
             shadow: Family::default(),
             rescues: Family::default(),
@@ -242,6 +246,7 @@ impl Metrics {
     fn register(&self) {
         let mut registry = self.registry.lock();
         self.limits.register(&mut registry);
+        self.streams.register(&mut registry);
         self.register_queue(&mut registry);
         self.spend.register(&mut registry);
         registry.register("calls", "Calls ended, by route, outcome and code", self.calls.clone());
@@ -333,6 +338,11 @@ impl Metrics {
     /// What callers' keys spend.
     pub fn spend(&self) -> &SpendMeters {
         &self.spend
+    }
+
+    /// What is counted of streams and guards.
+    pub fn streams(&self) -> &StreamMeters {
+        &self.streams
     }
 
     /// A call began.
