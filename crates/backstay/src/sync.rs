@@ -1,17 +1,17 @@
-//! The lock of what calls share: `parking_lot`'s. In tests under `--cfg shuttle` it is one whose every
-//! turn is given out by a scheduler, which tries many orders of the same threads.
+//! The locks of what calls share: `parking_lot`'s. In tests under `--cfg shuttle` they are such whose
+//! every turn is given out by a scheduler, which tries many orders of the same threads.
 
 #[cfg(not(all(test, shuttle)))]
-pub(crate) use parking_lot::Mutex;
+pub(crate) use parking_lot::{Mutex, RwLock};
 
 #[cfg(all(test, shuttle))]
-pub(crate) use scheduled::{Mutex, tried};
+pub(crate) use scheduled::{Mutex, RwLock, tried};
 
 #[cfg(all(test, shuttle))]
 #[expect(clippy::unwrap_used, clippy::print_stdout, reason = "only tests use it")]
 mod scheduled {
     use shuttle::scheduler::RandomScheduler;
-    use shuttle::sync::MutexGuard;
+    use shuttle::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
     use shuttle::{Config, Runner};
 
     /// As `parking_lot`'s: no poisoning.
@@ -25,6 +25,20 @@ mod scheduled {
 
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().unwrap()
+        }
+    }
+
+    /// As `parking_lot`'s: no poisoning.
+    #[derive(Debug, Default)]
+    pub(crate) struct RwLock<T>(shuttle::sync::RwLock<T>);
+
+    impl<T> RwLock<T> {
+        pub(crate) fn read(&self) -> RwLockReadGuard<'_, T> {
+            self.0.read().unwrap()
+        }
+
+        pub(crate) fn write(&self) -> RwLockWriteGuard<'_, T> {
+            self.0.write().unwrap()
         }
     }
 

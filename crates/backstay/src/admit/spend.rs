@@ -8,7 +8,8 @@ use std::fmt;
 
 use backstay_decide::Money;
 use backstay_decide::spend::{Day, Hold, Level, Overspent, Purse, Took};
-use parking_lot::Mutex;
+
+use crate::sync::Mutex;
 
 /// What a key may spend in a UTC day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -256,5 +257,39 @@ mod tests {
         let told = fresh.tokens.map(|level| (level.total.at_least, level.limit, level.alerted));
         assert_eq!(told, Some((0, 100, false)));
         assert_eq!(shares(&purses, Day(3)).len(), 1, "to look opens no account");
+    }
+
+    #[cfg(shuttle)]
+    #[test]
+    fn shuttled_threads_never_pass_a_limit_together() {
+        use std::sync::Arc;
+
+        const LIMIT: u64 = 80;
+        /// Three attempts that each may take 30; what they took.
+        fn spends(purses: &Purses, way: usize) -> u64 {
+            let ends = [(Took::Known(cost(20)), 20), (Took::Unknown, 30), (Took::Nothing, 0)];
+            let mut spent = 0;
+            for round in 0..3 {
+                let limit = allowed(None, Some(LIMIT));
+                let Ok(held) = purses.reserve("app", limit, cost(30), Day(1)) else { continue };
+                shuttle::thread::yield_now();
+                let (end, took) = ends[(way + round) % 3];
+                assert!(purses.settle("app", held, end, Day(1)).len() < 2);
+                spent += took;
+                let total = purses.0.lock().get_mut("app").unwrap().tokens.standing(Day(1));
+                assert!(total.at_least + total.held <= LIMIT, "{total}");
+            }
+            spent
+        }
+        crate::sync::tried(|| {
+            let purses = Arc::new(Purses::default());
+            let threads = [0, 1].map(|way| {
+                let purses = Arc::clone(&purses);
+                shuttle::thread::spawn(move || spends(&purses, way))
+            });
+            let spent: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+            let total = purses.0.lock().get_mut("app").unwrap().tokens.standing(Day(1));
+            assert_eq!((total.at_least, total.held), (spent, 0));
+        });
     }
 }

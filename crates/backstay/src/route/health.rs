@@ -14,7 +14,6 @@ use backstay_decide::latency::{Known, PromptSize};
 use backstay_decide::pacing::{Dimension, Seen, Slowed};
 use backstay_wire::amend::Objection;
 use http::Uri;
-use parking_lot::RwLock;
 
 use super::ending::{Brought, Ending};
 use super::front::TargetLine;
@@ -27,20 +26,23 @@ use super::wish::Wish;
 use crate::clock::Clock;
 use crate::policy::Target;
 use crate::record::{Metrics, TargetMeter};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, RwLock};
 
 /// Most targets remembered. Only a caller's own model names (`model = "*"`, `provider/model`) can
 /// make new ones, so the number must be bounded.
-const MAX_TARGETS: usize = 10_000;
+const MAX_TARGETS: usize = if cfg!(all(test, shuttle)) { 4 } else { 10_000 };
+
+/// What is known of targets, by their names.
+type Targets = HashMap<String, Arc<TargetHealth>>;
 
 /// The health of every target that was ever called.
 #[derive(Debug, Default)]
 pub struct Health {
     /// By the target's name: configured ones and `provider/model`.
-    named: RwLock<HashMap<String, Arc<TargetHealth>>>,
+    named: RwLock<Targets>,
     /// By the target's name and the caller's word, for targets that keep it (`model = "*"`). Apart,
     /// so that the two kinds of name cannot meet.
-    worded: RwLock<HashMap<String, Arc<TargetHealth>>>,
+    worded: RwLock<Targets>,
     /// An operator's orders, by the target's name: for targets not called yet, and those that are
     /// forgotten or begin anew.
     orders: Mutex<HashMap<String, Order>>,
@@ -95,12 +97,28 @@ impl Health {
             own = format!("{}/{model}", target.id);
             (&self.worded, own.as_str())
         };
-        let known = targets.read().get(key).filter(|health| health.is_at(target)).cloned();
-        if let Some(health) = known {
-            health.state.lock().fit(target, clock);
-            return health;
-        }
-        let mut targets = targets.write();
+        let known = |targets: &Targets| {
+            targets.get(key).filter(|health| health.is_at(target)).map(Arc::clone)
+        };
+        let before = known(&targets.read());
+        let health = before.unwrap_or_else(|| {
+            let mut targets = targets.write();
+            // Another call may have made it since.
+            known(&targets).unwrap_or_else(|| self.make(&mut targets, key, (target, model), clock))
+        });
+        health.state.lock().fit(target, clock);
+        health
+    }
+
+    /// Makes the health of a target that nothing is known of, and forgets others where there are too
+    /// many.
+    fn make(
+        &self,
+        targets: &mut Targets,
+        key: &str,
+        (target, model): (&Arc<Target>, &str),
+        clock: &Clock,
+    ) -> Arc<TargetHealth> {
         if targets.len() >= MAX_TARGETS {
             targets.retain(|_, health| Arc::strong_count(health) > 1 || health.is_troubled());
             if targets.len() >= MAX_TARGETS {
@@ -118,7 +136,7 @@ impl Health {
 impl Health {
     /// How every target stands that was ever called, in no order.
     pub(crate) fn snapshots(&self, now: Moment) -> Vec<Snapshot> {
-        let of = |targets: &RwLock<HashMap<String, Arc<TargetHealth>>>| {
+        let of = |targets: &RwLock<Targets>| {
             targets
                 .read()
                 .iter()
@@ -384,5 +402,33 @@ impl TargetHealth {
         if is_shared(why) && state.keys() > 1 {
             self.rests.note(key, until, why);
         }
+    }
+}
+
+#[cfg(all(test, shuttle))]
+mod tests {
+    use super::super::guard::tests::target;
+    use super::*;
+
+    #[test]
+    fn shuttled_threads_get_one_health_of_a_target_and_keep_the_bound() {
+        let named = |id: &str| Arc::new(Target { id: id.to_owned(), ..target(1) });
+        crate::sync::tried(move || {
+            let (all, clock) = (Arc::new(Health::default()), Clock::start());
+            let threads = [0, 1].map(|thread| {
+                let all = Arc::clone(&all);
+                shuttle::thread::spawn(move || {
+                    let both = all.of(&named("both"), "m", &clock);
+                    for own in 0..3 {
+                        drop(all.of(&named(&format!("{thread}-{own}")), "m", &clock));
+                        assert!(all.named.read().len() <= MAX_TARGETS);
+                    }
+                    both
+                })
+            });
+            let [one, other] = threads.map(|thread| thread.join().unwrap());
+            assert!(Arc::ptr_eq(&one, &other), "two accounts of one target");
+            assert!(Arc::ptr_eq(&one, &all.of(&named("both"), "m", &clock)), "it was forgotten");
+        });
     }
 }
