@@ -17,7 +17,7 @@ const BURST_CHUNKS: u64 = 5000;
 
 /// Routes whose CPU is measured. `run` names them in the gateway's configuration, each with the
 /// ending of a load; the first is what the others are held against.
-const LANES: [&str; 3] = ["passthrough", "gate", "windowed"];
+const LANES: [&str; 5] = ["passthrough", "passthrough-guards", "gate", "gate-guards", "windowed"];
 
 /// One way in which chunks come.
 struct Flow {

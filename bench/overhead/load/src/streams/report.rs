@@ -8,8 +8,10 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// What is measured against a limit, so that the limit stands beside it.
-const LIMITS: [Limit; 2] = [
+const LIMITS: [Limit; 4] = [
     Limit { load: 0, lane: 0, against: Against::Reference, most: 1.3 },
+    Limit { load: 0, lane: 1, against: Against::First, most: 1.1 },
+    Limit { load: 0, lane: 3, against: Against::First, most: 1.1 },
     Limit { load: 1, lane: 0, against: Against::Reference, most: 4.0 },
 ];
 
