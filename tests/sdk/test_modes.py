@@ -118,6 +118,7 @@ FAULTS = [
     ("stream-stall+at=6", AFTER),
     ("error-event+at=0", BEFORE),
     ("error-event+at=6", AFTER),
+    ("loop+gap=2ms", AFTER),
 ]
 
 
@@ -125,7 +126,7 @@ FAULTS = [
 def a_fault_is_rescued_or_an_error_of_the_sdk_in_every_mode(ways, start, mock, fault, rescuers):
     config = CALM + providers(mock.url)
     for provider in PROVIDERS:
-        config += target(provider, provider, f"{fault}+n=12+size=400")
+        config += target(provider, provider, fault if fault.startswith("loop") else f"{fault}+n=12+size=400")
         config += target(f"{provider}-well", provider, WHOLE_TEXT)
         for mode in MODES:
             config += route(f"alone-{provider}-{mode}", [provider], mode, BRISK)
