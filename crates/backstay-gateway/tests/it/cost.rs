@@ -113,6 +113,25 @@ async fn what_may_have_been_done_costs_its_estimate_and_what_was_turned_away_not
     world.stop().await;
 }
 
+/// Holds the provider `cached` to what a call costs with prices of its own for a cache, and without.
+async fn costs(provider: &str, own: &str, (with_own, without): (&str, &str)) {
+    let world = Setup::new()
+        .tables(provider)
+        .target("own-1", "cached", &[])
+        .and(&format!("{PRICES}\n{own}"))
+        .target("any-1", "cached", &[])
+        .and(PRICES)
+        .route("own", &["own-1"], QUICK)
+        .route("any", &["any-1"], QUICK)
+        .start()
+        .await;
+    for (model, cost) in [("own", with_own), ("any", without)] {
+        let seen = world.ask(OPENAI, &capped(model)).await;
+        assert_eq!((seen.status, seen.header("x-backstay-cost")), (200, cost), "{model}");
+    }
+    world.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn input_from_a_cache_costs_its_own_price_or_as_any_other() {
     let body = json!({"id": "x", "object": "chat.completion", "created": 1, "model": "m",
@@ -121,21 +140,8 @@ async fn input_from_a_cache_costs_its_own_price_or_as_any_other() {
         "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110,
             "prompt_tokens_details": {"cached_tokens": 80}}});
     let provider = Fixed::start(&body.to_string()).await;
-    let world = Setup::new()
-        .tables(&provider.provider("cached"))
-        .target("own-1", "cached", &[])
-        .and(&format!("{PRICES}\ncached_input_price = 100"))
-        .target("any-1", "cached", &[])
-        .and(PRICES)
-        .route("own", &["own-1"], QUICK)
-        .route("any", &["any-1"], QUICK)
-        .start()
-        .await;
-    for (model, cost) in [("own", "0.038"), ("any", "0.11")] {
-        let seen = world.ask(OPENAI, &capped(model)).await;
-        assert_eq!((seen.status, seen.header("x-backstay-cost")), (200, cost), "{model}");
-    }
-    world.stop().await;
+    let own = "cached_input_price = 100";
+    costs(&provider.provider("cached"), own, ("0.038", "0.11")).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -145,22 +151,9 @@ async fn input_into_a_cache_costs_its_own_price_or_as_any_other() {
         "stop_sequence": null, "usage": {"input_tokens": 20, "cache_creation_input_tokens": 60,
             "cache_read_input_tokens": 20, "output_tokens": 10}});
     let provider = Fixed::start(&body.to_string()).await;
-    let world = Setup::new()
-        .tables(&provider.provider_in("cached", Dialect::Anthropic))
-        .target("own-1", "cached", &[])
-        .and(&format!("{PRICES}\ncached_input_price = 100\ncache_write_price = 1250"))
-        .target("any-1", "cached", &[])
-        .and(PRICES)
-        .route("own", &["own-1"], QUICK)
-        .route("any", &["any-1"], QUICK)
-        .start()
-        .await;
+    let own = "cached_input_price = 100\ncache_write_price = 1250";
     // 20 plain, 20 read at a tenth, 60 written at 1.25, and 10 of output.
-    for (model, cost) in [("own", "0.107"), ("any", "0.11")] {
-        let seen = world.ask(OPENAI, &capped(model)).await;
-        assert_eq!((seen.status, seen.header("x-backstay-cost")), (200, cost), "{model}");
-    }
-    world.stop().await;
+    costs(&provider.provider_in("cached", Dialect::Anthropic), own, ("0.107", "0.11")).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

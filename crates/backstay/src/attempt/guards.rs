@@ -56,15 +56,13 @@ impl Watched {
     /// What a guard is sure of, and the route has it cut.
     pub(crate) fn feed(&mut self, deltas: &[Delta]) -> Result<(), Failure> {
         for delta in deltas {
-            let found = match delta {
-                Delta::Text(text) => self.guards.feed(Channel::Text, text),
-                Delta::Reasoning(text) => self.guards.feed(Channel::Reasoning, text),
-                Delta::ToolArguments { index, fragment } => {
-                    self.guards.feed(Channel::Call(*index), fragment)
-                }
-                _ => None,
+            let (channel, text) = match delta {
+                Delta::Text(text) => (Channel::Text, text),
+                Delta::Reasoning(text) => (Channel::Reasoning, text),
+                Delta::ToolArguments { index, fragment } => (Channel::Call(*index), fragment),
+                _ => continue,
             };
-            if let Some(signal) = found {
+            if let Some(signal) = self.guards.feed(channel, text) {
                 self.judge(signal)?;
             }
         }
@@ -78,18 +76,17 @@ impl Watched {
     /// As [`Watched::feed`].
     pub(crate) fn whole(&mut self, reply: &Reply) -> Result<(), Failure> {
         let parts = reply.choices.first().map(|choice| choice.parts.as_slice()).unwrap_or_default();
-        let mut calls = 0;
+        let mut calls = 0..;
         for part in parts {
-            let found = match part {
-                Part::Text(text) => self.guards.feed(Channel::Text, text),
-                Part::Thinking { text, .. } => self.guards.feed(Channel::Reasoning, text),
+            let (channel, text) = match part {
+                Part::Text(text) => (Channel::Text, text),
+                Part::Thinking { text, .. } => (Channel::Reasoning, text),
                 Part::ToolCall { arguments, .. } => {
-                    calls += 1;
-                    self.guards.feed(Channel::Call(calls - 1), arguments)
+                    (Channel::Call(calls.next().unwrap_or_default()), arguments)
                 }
-                _ => None,
+                _ => continue,
             };
-            if let Some(signal) = found.filter(|_| !self.is_checked) {
+            if let Some(signal) = self.guards.feed(channel, text).filter(|_| !self.is_checked) {
                 self.judge(signal)?;
             }
         }
