@@ -3,13 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
+mod folding;
+
 use backstay_wire::chat::{
     Choice, Delta, ErrorClass, Finish, Fold, FoldEnd, FoldFault, Part, ProviderError, Quirk, Reply,
     Terminator, Usage,
 };
 use backstay_wire::dialect::{Dialect, UsageEvent};
-use backstay_wire::frame::sse::{Decoder, Frame};
-use bytes::Bytes;
 use proptest::prelude::*;
 
 fn folded(deltas: &[Delta]) -> Fold {
@@ -260,27 +260,7 @@ fn a_refusal_without_words_is_still_a_refusal_part() {
 
 /// Reads a stream of `dialect` that arrives in pieces of `step` bytes, and folds it.
 fn fold_stream(dialect: Dialect, body: &[u8], step: usize) -> Fold {
-    let (mut decoder, mut reader, mut fold) =
-        (Decoder::default(), dialect.stream_reader(), Fold::default());
-    let mut deltas = Vec::new();
-    let mut take = |frame| {
-        if let Frame::Event(event) | Frame::Cut(event) = frame {
-            reader.read(&event, &mut deltas).unwrap();
-            for delta in deltas.drain(..) {
-                fold.push(&delta);
-            }
-        }
-    };
-    for piece in body.chunks(step) {
-        decoder.push(Bytes::copy_from_slice(piece));
-        while let Some(frame) = decoder.next_frame().unwrap() {
-            take(frame);
-        }
-    }
-    while let Some(frame) = decoder.finish().unwrap() {
-        take(frame);
-    }
-    fold
+    folding::fold(dialect, body.chunks(step))
 }
 
 /// What two ways of reading one reply may differ in, taken away: neighbouring texts are one (a

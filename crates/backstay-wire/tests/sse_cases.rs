@@ -10,36 +10,15 @@
 #[path = "../../../tests/shared.rs"]
 mod shared;
 
+mod folding;
+
 use backstay_wire::chat::{Delta, Fold, FoldEnd, Part};
 use backstay_wire::dialect::Dialect;
 use backstay_wire::frame::sse::{Decoder, Frame};
 use bytes::Bytes;
+use folding::fold;
 use serde_json::{Value, json};
 use shared::shared;
-
-fn fold(dialect: Dialect, pieces: &[&[u8]]) -> Fold {
-    let (mut decoder, mut reader, mut fold) =
-        (Decoder::default(), dialect.stream_reader(), Fold::default());
-    let mut deltas = Vec::new();
-    let mut take = |frame| {
-        if let Frame::Event(event) | Frame::Cut(event) = frame {
-            reader.read(&event, &mut deltas).unwrap();
-            for delta in deltas.drain(..) {
-                fold.push(&delta);
-            }
-        }
-    };
-    for piece in pieces {
-        decoder.push(Bytes::copy_from_slice(piece));
-        while let Some(frame) = decoder.next_frame().unwrap() {
-            take(frame);
-        }
-    }
-    while let Some(frame) = decoder.finish().unwrap() {
-        take(frame);
-    }
-    fold
-}
 
 /// Holds what was read against what the report expects; `false` where it expects nothing of it.
 fn check(id: &str, fold: Fold, expected: &Value) -> bool {
@@ -113,7 +92,7 @@ fn reported_streams_add_up_to_what_they_should() {
         let bytes: Vec<u8> = pieces.concat();
         let ones: Vec<&[u8]> = bytes.chunks(1).collect();
         for pieces in [&pieces, &ones] {
-            let fold = fold(dialect, pieces);
+            let fold = fold(dialect, pieces.iter().copied());
             assert!(check(id, fold, &case["expected"]), "{id} expects nothing");
         }
         met.push(id.to_owned());
@@ -126,7 +105,7 @@ fn reported_streams_add_up_to_what_they_should() {
 fn a_stream_that_ends_without_its_blank_line_is_whole() {
     let body = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\
         \"finish_reason\":\"stop\"}]}\n\ndata: [DONE]";
-    let fold = fold(Dialect::OpenaiChat, &[body]);
+    let fold = fold(Dialect::OpenaiChat, [body.as_slice()]);
     assert!(matches!(fold.outcome(), FoldEnd::Whole { .. }));
     assert!(fold.end_seen());
 }
@@ -135,7 +114,7 @@ fn a_stream_that_ends_without_its_blank_line_is_whole() {
 fn a_bare_json_error_line_is_a_failure_in_both_dialects() {
     for dialect in [Dialect::OpenaiChat, Dialect::Anthropic] {
         let body = b"{\"error\":{\"message\":\"busy\",\"code\":503}}\n";
-        let fold = fold(dialect, &[body]);
+        let fold = fold(dialect, [body.as_slice()]);
         assert!(matches!(fold.outcome(), FoldEnd::Failed(e) if e.class.word() == "overloaded"));
     }
 }

@@ -4,10 +4,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
-use backstay_wire::chat::{Finish, Fold, FoldEnd, Part, Quirk, Reply, Terminator};
+mod folding;
+
+use backstay_wire::chat::{Finish, FoldEnd, Part, Quirk, Reply, Terminator};
 use backstay_wire::dialect::Dialect;
-use backstay_wire::frame::sse::{Decoder, Frame};
-use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -132,26 +132,7 @@ fn stream(server: Server, calls: &[String], step: usize) -> Vec<u8> {
 
 /// The reply of a body that arrives in these pieces, and whether it is whole.
 fn read<'a>(dialect: Dialect, pieces: impl Iterator<Item = &'a [u8]>) -> (Reply, FoldEnd) {
-    let (mut decoder, mut reader, mut fold) =
-        (Decoder::default(), dialect.stream_reader(), Fold::default());
-    let mut deltas = Vec::new();
-    let mut take = |frame| {
-        if let Frame::Event(event) | Frame::Cut(event) = frame {
-            reader.read(&event, &mut deltas).unwrap();
-        }
-    };
-    for piece in pieces {
-        decoder.push(Bytes::copy_from_slice(piece));
-        while let Some(frame) = decoder.next_frame().unwrap() {
-            take(frame);
-        }
-    }
-    while let Some(frame) = decoder.finish().unwrap() {
-        take(frame);
-    }
-    for delta in &deltas {
-        fold.push(delta);
-    }
+    let fold = folding::fold(dialect, pieces);
     let end = fold.outcome();
     (fold.into_reply(), end)
 }
