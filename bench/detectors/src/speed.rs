@@ -16,9 +16,10 @@ const PIECE: usize = 5;
 /// What is measured of a text, whole and in pieces.
 type Work = fn(&str, &[&str]) -> usize;
 
-const WORKS: [(&str, Work); 4] = [
+const WORKS: [(&str, Work); 5] = [
     ("all guards, in pieces", |_, pieces| fed(pieces)),
     ("all guards, the text in one piece", |text, _| fed(&[text])),
+    ("a whole reply", |text, _| whole(text)),
     ("the pieces joined", |_, pieces| pieces.concat().len()),
     ("memchr for line ends", |text, _| memchr::memchr_iter(b'\n', text.as_bytes()).count()),
 ];
@@ -67,6 +68,12 @@ fn fed(pieces: &[&str]) -> usize {
     for piece in pieces {
         guards.feed(Channel::Text, black_box(piece));
     }
+    guards.tokens()
+}
+
+fn whole(text: &str) -> usize {
+    let mut guards = Guards::new(Limits::default());
+    guards.whole(Channel::Text, black_box(text));
     guards.tokens()
 }
 

@@ -134,6 +134,20 @@ impl Guards {
         self.found.surest_since(from)
     }
 
+    /// Takes all of `channel` at once, and reads it token by token only where it may repeat itself or its length
+    /// matters. Finds what [`Guards::feed`] does, but for soft signs in texts that say hardly anything twice.
+    pub fn whole(&mut self, channel: Channel, text: &str) -> Option<Signal> {
+        if self.limits.length != Length::default() || repetition::may_repeat(text) {
+            return self.feed(channel, text);
+        }
+        match channel {
+            Channel::Text => self.opening.feed(text),
+            Channel::Reasoning => {}
+            Channel::Call(number) => _ = arguments(&mut self.call, &mut self.called, number),
+        }
+        None
+    }
+
     /// Takes a whole call of a tool, from this reply or from the conversation before it, in order.
     pub fn call(&mut self, tool: &str, arguments: &str) -> Option<Signal> {
         let from = self.found.signals.len();
@@ -234,16 +248,17 @@ impl Guards {
     }
 
     fn judge_words(&mut self) {
-        if self.opening.length() == 0 || self.calls.any() || self.call.is_some() {
+        let may_refuse = self.limits.refusal != Reaction::Off && refusal::may_refuse(&self.opening);
+        let may_miss = self.limits.attachments == Attachments::Sent;
+        if !(may_refuse || may_miss) || self.calls.any() || self.call.is_some() {
             return;
         }
         let opening = self.opening.normalised();
         let soft = |finding| Signal { finding, level: Level::Soft, channel: Some(Channel::Text) };
-        if self.limits.refusal != Reaction::Off && refusal::refuses(&opening, self.opening.length())
-        {
+        if may_refuse && refusal::refuses(&opening) {
             self.found.note(soft(Finding::Refusal));
         }
-        if self.limits.attachments == Attachments::Sent && lost::misses_attachment(&opening) {
+        if may_miss && lost::misses_attachment(&opening) {
             self.found.note(soft(Finding::MissesAttachment));
         }
     }

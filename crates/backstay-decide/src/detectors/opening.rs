@@ -38,6 +38,11 @@ impl Opening {
         self.length
     }
 
+    /// The first byte that is no blank. `None`: there is none among those that are kept.
+    pub(super) fn first(&self) -> Option<u8> {
+        self.bytes[..self.kept].trim_ascii_start().first().copied()
+    }
+
     /// The first 240 characters in lower case, each run of blanks and marks of emphasis as one space, with one kind
     /// of apostrophe.
     pub(super) fn normalised(&self) -> String {
@@ -51,6 +56,7 @@ impl Opening {
                         normalised.push(' ');
                     }
                 }
+                _ if letter.is_ascii() => normalised.push(letter.to_ascii_lowercase()),
                 _ => normalised.extend(letter.to_lowercase()),
             }
         }

@@ -189,7 +189,71 @@ fn a_short_reply_takes_no_memory() {
     assert!(guards.text.memory() <= 52 << 10, "{} bytes", guards.text.memory());
 }
 
+/// What a glance at `text`, and reading it where the glance says so, finds for sure.
+fn glanced(channel: Channel, text: &str) -> Vec<Signal> {
+    let mut guards = Guards::new(Limits::default());
+    guards.whole(channel, text);
+    guards.finish();
+    guards.signals().iter().filter(|signal| signal.level == Level::Hard).copied().collect()
+}
+
+#[test]
+fn a_glance_sees_a_loop_whatever_it_is_made_of() {
+    let prose = lines(300, |n| format!("word{} and {} make a line\n", n * n, n * 7));
+    for text in [
+        lines(80, |n| format!("{n}. a\n")),
+        lines(80, |n| format!("{}) Dubai\r\n", n * 1013)),
+        "ha ".repeat(130),
+        "1, 2,3, ".repeat(300),
+        "0".repeat(3000),
+        "!".repeat(3000),
+        "\n".repeat(600),
+        "    ".repeat(600),
+        format!("{prose}{}{prose}", "The end of it. ".repeat(40)),
+        lines(90, |n| format!("word{} and {} make a line\n", n * n, n * 7)).repeat(4),
+    ] {
+        assert!(hard(Channel::Text, &text).is_some(), "{text}");
+        assert!(!glanced(Channel::Text, &text).is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn a_text_that_says_nothing_twice_is_not_read_token_by_token() {
+    let mut state = 7_u32;
+    let mut letter = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from(b"abcdefghijklmnopqrstuvwxyz   "[state as usize / 256 % 29])
+    };
+    let prose: String = (0..2000).map(|_| letter()).collect();
+    let mut guards = Guards::new(Limits::default());
+    for (channel, text) in [(Channel::Text, prose.as_str()), (Channel::Call(0), "{\"a\": 1}")] {
+        assert_eq!(guards.whole(channel, text), None);
+    }
+    assert_eq!(guards.tokens(), 0);
+    let length = Length { expected: None, most: Some(100) };
+    let mut guards = Guards::new(Limits { length, ..Limits::default() });
+    assert!(guards.whole(Channel::Text, &prose).is_some(), "its length matters");
+}
+
 proptest! {
+    /// Any loop that a stream of the same text would be cut for, with good text before and after.
+    #[test]
+    fn a_glance_misses_no_loop(
+        block in "[a-c 0-9\n|`.日é😀-]{1,40}",
+        copies in 4_usize..300,
+        before in "[a-z ,.\n]{0,200}",
+        after in "[a-z ,.\n]{0,200}",
+        numbered in any::<bool>(),
+    ) {
+        let copy = |n| if numbered { format!("{n}. {block}\n") } else { block.clone() };
+        let text = format!("{before}{}{after}", (0..copies).map(copy).collect::<String>());
+        for channel in [Channel::Text, Channel::Call(0)] {
+            let mut sure = fed(Limits::default(), channel, &text);
+            sure.retain(|signal| signal.level == Level::Hard);
+            prop_assert_eq!(glanced(channel, &text), sure);
+        }
+    }
+
     /// Words, signs, blanks, wide characters; repeated, so that there is something to be found.
     #[test]
     fn any_cut_finds_the_same(

@@ -86,7 +86,7 @@ impl Watched {
                 }
                 _ => continue,
             };
-            if let Some(signal) = self.guards.feed(channel, text).filter(|_| !self.is_checked) {
+            if let Some(signal) = self.guards.whole(channel, text).filter(|_| !self.is_checked) {
                 self.judge(signal)?;
             }
         }

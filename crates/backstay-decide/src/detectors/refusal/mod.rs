@@ -7,43 +7,99 @@
 
 mod words;
 
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+
+use super::opening::Opening;
 use words::{DECLINES, OBJECTS};
 
 /// Characters of an answer that may be a refusal. Reasons and offers of help take their room.
 const SHORT: usize = 1200;
 
-/// Whether an answer of `length` characters refuses that begins with `opening`, normalised.
-pub(super) fn refuses(opening: &str, length: usize) -> bool {
-    if length > SHORT || opening.starts_with(['{', '[', '<', '|']) || opening.contains("'''") {
+/// Whether an answer with such an `opening` may be a refusal, as far as its length and its first character say.
+pub(super) fn may_refuse(opening: &Opening) -> bool {
+    opening.length() <= SHORT && !matches!(opening.first(), Some(b'{' | b'[' | b'<' | b'|') | None)
+}
+
+/// Whether an answer that [may](may_refuse) refuse and begins with `opening`, normalised, does.
+pub(super) fn refuses(opening: &str) -> bool {
+    if opening.contains("'''") {
         return false;
     }
-    if DECLINES.iter().any(|(who, what)| declines(opening, who, what)) {
-        return true;
+    let mut objections = [Objections::default(); OBJECTS.len()];
+    for found in PHRASES.automaton.find_overlapping_iter(opening) {
+        if !stands_free(opening, found.start()) {
+            continue;
+        }
+        match PHRASES.roles[found.pattern().as_usize()] {
+            Role::Declines { language } if declines(opening, found.end(), language) => return true,
+            Role::Declines { .. } => {}
+            Role::Objects { language, number } => objections[language].objects |= 1 << number,
+            Role::Teaches { language } => objections[language].teaches = true,
+        }
     }
-    OBJECTS.iter().any(|(objects, teaches)| {
-        let objections = count(opening, objects);
-        objections >= 2 || objections == 1 && count(opening, teaches) > 0
+    objections.iter().any(|told| {
+        let objects = told.objects.count_ones();
+        objects >= 2 || objects == 1 && told.teaches
     })
 }
 
-/// Whether one of `who` stands in `text`, and right after it one of `what`.
-fn declines(text: &str, who: &[&str], what: &[&str]) -> bool {
-    who.iter().any(|who| {
-        text.match_indices(who).any(|(at, _)| {
-            stands_free(text, at)
-                && text.get(at + who.len()..).is_some_and(|rest| {
-                    let rest = rest.trim_start();
-                    what.iter().any(|what| rest.starts_with(what))
-                })
-        })
+/// Whether one of the things that are declined in `language` stands right after `end`.
+fn declines(text: &str, end: usize, language: usize) -> bool {
+    text.get(end..).is_some_and(|rest| {
+        let rest = rest.trim_start();
+        DECLINES[language].1.iter().any(|what| rest.starts_with(what))
     })
 }
 
-/// How many of `phrases` stand in `text`.
-fn count(text: &str, phrases: &[&str]) -> usize {
-    let stands = |phrase: &&&str| text.match_indices(**phrase).any(|(at, _)| stands_free(text, at));
-    phrases.iter().filter(stands).count()
+/// What an answer says against what was asked, in one language.
+#[derive(Clone, Copy, Debug, Default)]
+struct Objections {
+    /// A bit for each phrase.
+    objects: u64,
+    teaches: bool,
 }
+
+/// What a phrase of a language is.
+#[derive(Clone, Copy, Debug)]
+enum Role {
+    /// Who declines.
+    Declines {
+        language: usize,
+    },
+    /// The objection of that `number`, below 64.
+    Objects {
+        language: usize,
+        number: usize,
+    },
+    Teaches {
+        language: usize,
+    },
+}
+
+/// All phrases, to be sought in one pass.
+struct Phrases {
+    automaton: AhoCorasick,
+    /// By pattern.
+    roles: Vec<Role>,
+}
+
+static PHRASES: LazyLock<Phrases> = LazyLock::new(|| {
+    let declines = DECLINES.iter().enumerate().flat_map(|(language, (who, _))| {
+        who.iter().map(move |phrase| (*phrase, Role::Declines { language }))
+    });
+    let objects = OBJECTS.iter().enumerate().flat_map(|(language, (objects, teaches))| {
+        let objects = objects.iter().enumerate();
+        let objects =
+            objects.map(move |(number, phrase)| (*phrase, Role::Objects { language, number }));
+        objects.chain(teaches.iter().map(move |phrase| (*phrase, Role::Teaches { language })))
+    });
+    let (phrases, roles): (Vec<&str>, _) = declines.chain(objects).unzip();
+    #[expect(clippy::expect_used, reason = "a few hundred short phrases that do not change")]
+    let automaton = AhoCorasick::new(phrases).expect("phrases that fit");
+    Phrases { automaton, roles }
+});
 
 /// Whether what begins at `at` begins a word, and is no quotation.
 fn stands_free(text: &str, at: usize) -> bool {
@@ -59,9 +115,9 @@ mod tests {
     use super::*;
 
     fn is_told(answer: &str) -> bool {
-        let mut opening = super::super::opening::Opening::default();
+        let mut opening = Opening::default();
         opening.feed(answer);
-        refuses(&opening.normalised(), opening.length())
+        may_refuse(&opening) && refuses(&opening.normalised())
     }
 
     #[test]
@@ -82,6 +138,11 @@ mod tests {
         ] {
             assert!(is_told(answer), "{answer}");
         }
+    }
+
+    #[test]
+    fn every_objection_has_its_bit() {
+        assert!(OBJECTS.iter().all(|(objects, _)| objects.len() <= 64));
     }
 
     #[test]

@@ -12,11 +12,13 @@
 //! | the same number, or encoded bytes | 4,096 | 48, 16, 8 |
 //! | blanks and line ends only | 512 | |
 
+mod glance;
 mod period;
 mod phrases;
 mod ring;
 mod rounds;
 
+pub(super) use glance::may_repeat;
 use period::{Exact, Near, Strictness};
 use phrases::Phrases;
 use ring::{Kept, Mark, Ring, View};
