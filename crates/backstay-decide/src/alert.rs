@@ -155,7 +155,7 @@ mod tests {
             let second = if number < 500 { 0 } else { 100 };
             repeats.note(Kind::Spend, &number.to_string(), at(second), EVERY);
         }
-        let later = at(0).plus(EVERY).plus(Duration::from_secs(1));
+        let later = at(0).plus(EVERY);
         assert_eq!(repeats.note(Kind::Spend, "new", later, EVERY), Some(0));
         assert_eq!(repeats.told.len(), MAX_SUBJECTS - 500 + 1);
         for number in 500..MAX_SUBJECTS {

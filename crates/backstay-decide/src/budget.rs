@@ -14,7 +14,10 @@ impl Margin {
 
     /// `thousandths` of the window, 0 to 1000; more counts as 1000.
     pub const fn per_mille(thousandths: u32) -> Self {
-        Self(if thousandths > 1000 { 1000 } else { thousandths })
+        Self(match thousandths {
+            0..=1000 => thousandths,
+            _ => 1000,
+        })
     }
 
     /// What of `window` may be used, rounded down.

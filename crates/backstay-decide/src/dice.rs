@@ -15,12 +15,6 @@ pub trait Dice {
     }
 }
 
-impl<D: Dice + ?Sized> Dice for &mut D {
-    fn unit(&mut self) -> f64 {
-        (**self).unit()
-    }
-}
-
 /// Dice that fall as written, first number first. Once they are used up every throw is 0.5.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scripted(pub Vec<f64>);

@@ -118,5 +118,6 @@ mod tests {
         assert_eq!(codes.len(), count);
         assert!(Local::ALL.into_iter().all(|local| Local::from_code(local.code()) == Some(local)));
         assert_eq!(Local::from_code("nonsense"), None);
+        assert!(Local::ALL.into_iter().all(|local| local.to_string() == local.code()));
     }
 }

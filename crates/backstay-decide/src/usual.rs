@@ -156,6 +156,8 @@ fn middle(millis: &mut [u32]) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const fn ms(millis: u64) -> Duration {
@@ -196,11 +198,34 @@ mod tests {
         let mut outputs = Outputs::default();
         (0..15).for_each(|_| outputs.note(100));
         assert_eq!(outputs.likely(), None);
-        (0..49).for_each(|_| outputs.note(150));
+        outputs.note(150);
+        assert_eq!(outputs.likely(), Some(150), "sixteen are enough");
+        (0..48).for_each(|_| outputs.note(150));
         outputs.note(9000);
         assert_eq!(outputs.likely(), Some(150), "one in 64");
         (0..4).for_each(|_| outputs.note(u64::MAX));
         assert_eq!(outputs.likely(), Some(u32::MAX.into()));
+    }
+
+    proptest! {
+        #[test]
+        fn only_the_last_replies_say_what_is_likely_and_how_it_is_lately(
+            replies in prop::collection::vec(0_u32..10_000, 16..300),
+        ) {
+            let (mut outputs, mut habit) = (Outputs::default(), Habit::default());
+            for (ix, reply) in replies.iter().enumerate() {
+                outputs.note((*reply).into());
+                let lately = habit.note(*reply).lately;
+                let before = &replies[..=ix];
+                let mut kept = before[before.len().saturating_sub(KEPT)..].to_vec();
+                let mut last = before[before.len().saturating_sub(LATELY)..].to_vec();
+                kept.sort_unstable();
+                last.sort_unstable();
+                prop_assert_eq!(lately, ms(last[last.len() / 2].into()));
+                let likely = (kept.len() >= ENOUGH).then(|| kept[kept.len() * 19 / 20].into());
+                prop_assert_eq!(outputs.likely(), likely);
+            }
+        }
     }
 
     #[test]

@@ -208,20 +208,13 @@ impl Default for Limits {
 impl Probation {
     /// The share of the calls offered that go through `since` its beginning.
     pub fn share_after(&self, since: Duration) -> f64 {
-        let mut share = self.share;
-        let mut reached = self.step;
-        // Ends: a share of nothing or with steps of no length is everything.
-        while share < 1.0 {
-            if self.step.is_zero() || share <= 0.0 {
-                return 1.0;
-            }
-            if since < reached {
-                return share;
-            }
-            share *= 2.0;
-            reached = reached.saturating_add(self.step);
-        }
-        1.0
+        let steps = since.as_nanos().checked_div(self.step.as_nanos());
+        let Some(steps) = steps.filter(|_| self.share > 0.0) else {
+            // A share of nothing or with steps of no length is everything.
+            return 1.0;
+        };
+        let doublings = i32::try_from(steps).unwrap_or(i32::MAX);
+        (self.share * 2_f64.powi(doublings)).min(1.0)
     }
 }
 

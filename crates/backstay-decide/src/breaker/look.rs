@@ -74,8 +74,12 @@ impl Breaker {
     }
 
     pub(super) fn in_flight(&self, now: Moment) -> u32 {
-        let live = self.slots.iter().filter(|slot| now < slot.lease).count();
-        u32::try_from(live).unwrap_or(u32::MAX)
+        u32::try_from(self.leases(now).count()).unwrap_or(u32::MAX)
+    }
+
+    /// When each test in flight counts as lost.
+    fn leases(&self, now: Moment) -> impl Iterator<Item = Moment> {
+        self.slots.iter().map(|slot| slot.lease).filter(move |lease| now < *lease)
     }
 
     /// Whether a call may go through, without letting it.
@@ -108,11 +112,10 @@ impl Breaker {
     }
 
     fn may_test(&self, ask: &Ask, limits: &Limits) -> Result<(), Denied> {
-        let live = self.slots.iter().filter(|slot| ask.now < slot.lease);
-        let first_back = live.map(|slot| slot.lease).min();
         let (tests, most) = (self.in_flight(ask.now), limits.canary.at_once.max(1));
         if tests >= most {
-            return Err(Denied { until: first_back, why: Denial::Testing { tests, most } });
+            let until = self.leases(ask.now).min();
+            return Err(Denied { until, why: Denial::Testing { tests, most } });
         }
         if ask.elsewhere == Elsewhere::Nobody {
             return Ok(());

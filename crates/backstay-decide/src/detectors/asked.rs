@@ -26,7 +26,7 @@ fn asks_for_times(text: &str) -> bool {
 /// Whether what stands at `at` begins a word, in scripts that have words.
 fn begins_word(text: &str, at: usize) -> bool {
     let before = text.get(..at).and_then(|before| before.chars().next_back());
-    before.is_none_or(|before| !before.is_alphanumeric() || before as u32 > 0x2E7F)
+    before.is_none_or(|before| !before.is_alphanumeric() || matches!(before, '\u{2E80}'..))
 }
 
 const TIMES: [&str; 10] =
@@ -58,3 +58,34 @@ const WORDS: [&str; 24] = [
     "繰り返",
     "повтор",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repetition_is_asked_for_in_words_that_begin_with_it_and_by_ten_times_or_more() {
+        for text in [
+            "Repeat the word.",
+            "(repeat it)",
+            "请重复这句话",
+            "Fill with zeros",
+            "10 times \"ha\"",
+            "Sage es 200-mal",
+            "Répétez-le",
+        ] {
+            assert!(for_repetition(text), "{text}");
+        }
+        for text in [
+            "An unrepeatable offer",
+            "9 times",
+            "ten times",
+            "10 or more times",
+            "12",
+            "times 12",
+            "",
+        ] {
+            assert!(!for_repetition(text), "{text}");
+        }
+    }
+}

@@ -23,9 +23,8 @@ static WEIGHTS: LazyLock<Vec<u32>> = LazyLock::new(|| {
         clippy::cast_precision_loss,
         reason = "at most 2,048 bits, not negative"
     )]
-    let weight = |count: usize| match count {
-        0 => 0,
-        _ => (count as f64 * (count as f64).log2() * f64::from(BIT)).round() as u32,
+    let weight = |count: usize| {
+        (count as f64 * (count.max(1) as f64).log2() * f64::from(BIT)).round() as u32
     };
     (0..=WINDOW).map(weight).collect()
 });
@@ -100,18 +99,14 @@ impl Sureness {
         for logprob in logprobs {
             let logprob = if logprob.is_nan() { 0.0 } else { logprob.min(0.0) };
             let share = logprob.exp();
-            if share > 0.0 {
-                bits -= share * logprob * std::f32::consts::LOG2_E;
-            }
+            bits += entropy(share);
             rest -= share;
             any = true;
         }
         if !any {
             return None;
         }
-        if rest > f32::EPSILON {
-            bits -= rest * rest.log2();
-        }
+        bits += entropy(rest.max(0.0));
         self.tokens = self.tokens.saturating_add(1);
         #[expect(clippy::cast_precision_loss, reason = "at most 64")]
         let over = OVER.min(self.tokens as f32);
@@ -124,5 +119,111 @@ impl Sureness {
         )]
         let millibits = (self.average.max(0.0) * 1000.0) as u32;
         (self.sure > SURE).then_some(Finding::LowEntropy { millibits, tokens: self.sure })
+    }
+}
+
+/// Bits that a choice of this probability adds to the entropy of all.
+fn entropy(share: f32) -> f32 {
+    -share * share.max(f32::MIN_POSITIVE).log2()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::split::Splitter;
+    use super::*;
+
+    /// What is told at each of `tokens`, in thousandths of a bit.
+    fn told(tokens: &[u32]) -> Vec<Option<u32>> {
+        let mut unigrams = Unigrams::default();
+        let note = |at| match unigrams.note(at + 1, |back| tokens[at - back]) {
+            Some(Finding::LowEntropy { millibits, tokens: WINDOW_32 }) => Some(millibits),
+            Some(other) => panic!("{other}"),
+            None => None,
+        };
+        (0..tokens.len()).map(note).collect()
+    }
+
+    #[test]
+    fn three_bits_a_token_are_enough() {
+        let eight: Vec<u32> = (0..256).map(|n| n % 8).collect();
+        assert_eq!(told(&eight)[255], None);
+        let seven: Vec<u32> = (0..256).map(|n| n % 7).collect();
+        assert_eq!(told(&seven)[255], Some(2807));
+        assert_eq!(told(&[5; 256])[254..], [None, Some(0)]);
+    }
+
+    #[test]
+    fn different_words_seldom_share_a_counter() {
+        let letter = |n: u8| char::from(b'a' + n);
+        let words =
+            (0..16).flat_map(|a| (0..16).map(move |b| format!(" {}b{}", letter(a), letter(b))));
+        let mut hashes = Vec::new();
+        // The lowest four bits say what a token is made of.
+        let words: String = words.collect();
+        Splitter::default().feed(&format!("{words} "), |token| hashes.push(token.hash & !0xF));
+        let mut unigrams = Unigrams::default();
+        unigrams.note(hashes.len(), |back| hashes[back]);
+        let counters = unigrams.counts.iter().filter(|count| **count > 0).count();
+        assert!(hashes.len() == 256 && counters > 140, "{counters} for {}", hashes.len());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_told_is_the_entropy_of_the_last_256_tokens(
+            tokens in (1_u32..20).prop_flat_map(|kinds| prop::collection::vec(0..kinds, 250..600)),
+        ) {
+            for (at, told) in told(&tokens).into_iter().enumerate() {
+                let Some(begin) = (at + 1).checked_sub(WINDOW) else {
+                    prop_assert_eq!(told, None);
+                    continue;
+                };
+                let count = |token| tokens[begin..=at].iter().filter(|it| **it == token).count();
+                let shares = (0..20).map(count).filter(|count| *count > 0);
+                #[expect(clippy::cast_precision_loss, reason = "at most 256")]
+                let bits: f64 = shares.map(|n| n as f64 / 256.0).map(|p| -p * p.log2()).sum();
+                match told {
+                    Some(millibits) => {
+                        prop_assert!((f64::from(millibits) / 1000.0 - bits).abs() < 0.002);
+                    }
+                    None => prop_assert!(bits > 2.998, "{}", bits),
+                }
+            }
+        }
+    }
+
+    const LN_HALF: f32 = -std::f32::consts::LN_2;
+
+    /// After how many further tokens, each with these choices, certainty is told, and with which average.
+    fn certain_after(sureness: &mut Sureness, choices: &[f32]) -> Option<(usize, String)> {
+        (1..1000).find_map(|count| {
+            let finding = sureness.note(choices.iter().copied())?;
+            Some((count, finding.to_string()))
+        })
+    }
+
+    #[test]
+    fn more_than_128_certain_tokens_in_a_row_are_told() {
+        let told = Some((129, "0.00 bits a token for 129 tokens".to_owned()));
+        for choices in [&[0.0][..], &[f32::NAN], &[7.0], &[-0.0001], &[0.0, f32::NEG_INFINITY]] {
+            assert_eq!(certain_after(&mut Sureness::default(), choices), told, "{choices:?}");
+        }
+        for choices in [&[LN_HALF][..], &[LN_HALF; 2], &[-0.1], &[]] {
+            assert_eq!(certain_after(&mut Sureness::default(), choices), None, "{choices:?}");
+        }
+    }
+
+    #[test]
+    fn one_doubt_in_fifty_tokens_is_as_good_as_none() {
+        // One bit at first: after 51 tokens the average of all is below a fiftieth.
+        let mut sureness = Sureness::default();
+        assert_eq!(sureness.note([LN_HALF]), None);
+        assert_eq!(certain_after(&mut sureness, &[0.0]).unwrap().0, 50 + 128);
+        // Of the last 64 tokens one is a sixty-fourth of a bit, and two are too much.
+        let one = sureness.note([LN_HALF, LN_HALF]).unwrap();
+        assert_eq!(one.to_string(), "0.01 bits a token for 130 tokens");
+        assert_eq!(sureness.note([LN_HALF]), None);
+        assert_eq!(sureness.note([0.0]), None, "counted anew");
     }
 }

@@ -50,3 +50,31 @@ impl Floor {
         slow.then_some(Finding::Slow { tokens, elapsed, floor })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_over_a_limit_by_one_token_is_told() {
+        let length = Length { expected: Some(100), most: Some(300) };
+        let judged =
+            |tokens| length.judge(tokens).map(|(finding, level)| (finding.to_string(), level));
+        assert_eq!(judged(200), None);
+        assert_eq!(judged(201), Some(("over 200 tokens".to_owned(), Level::Soft)));
+        assert_eq!(judged(300), Some(("over 200 tokens".to_owned(), Level::Soft)));
+        assert_eq!(judged(301), Some(("over 300 tokens".to_owned(), Level::Hard)));
+        assert_eq!(Length::default().judge(u32::MAX), None);
+        assert_eq!([75, 76].map(|tokens| length.nearly_used(tokens)), [None, Some(100)]);
+        assert_eq!(Length::default().nearly_used(u32::MAX), None);
+    }
+
+    #[test]
+    fn a_pace_at_the_floor_passes_and_is_not_judged_early() {
+        let floor = Floor { tokens_per_kilosecond: 2500, over: Duration::from_secs(4) };
+        let is_slow = |tokens, seconds| floor.judge(tokens, Duration::from_secs(seconds)).is_some();
+        assert!(!is_slow(0, 3) && is_slow(9, 4) && !is_slow(10, 4));
+        let any = Floor { tokens_per_kilosecond: 0, ..floor };
+        assert_eq!(any.judge(0, Duration::from_hours(1)), None);
+    }
+}

@@ -213,3 +213,62 @@ impl fmt::Display for Signal {
 fn thousandths(number: u32) -> String {
     format!("{}.{:02}", number / 1000, number % 1000 / 10)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_finding_has_its_code_and_says_its_arithmetic() {
+        let rows = [
+            (
+                Finding::Loop { period: 1, copies: 9, tokens: 9 },
+                "loop",
+                "period of 1 token, 9 copies, 9 tokens",
+            ),
+            (Finding::Blank { tokens: 512 }, "blank", "512 tokens of nothing but blanks"),
+            (
+                Finding::NearLoop { period: 7, score: 256 },
+                "near_loop",
+                "about the same again every 7 tokens, score 256",
+            ),
+            (
+                Finding::Phrases { share: 879 },
+                "phrases",
+                "87 % of the last tokens in phrases that were there before",
+            ),
+            (
+                Finding::LowEntropy { millibits: 2_048, tokens: 256 },
+                "low_entropy",
+                "2.04 bits a token for 256 tokens",
+            ),
+            (
+                Finding::Degenerate { expected: 90 },
+                "degenerate",
+                "two signs of a loop, and over 75 % of 90 expected tokens",
+            ),
+            (Finding::Refusal, "refusal", "the reply refuses"),
+            (Finding::Runaway { limit: 30 }, "runaway", "over 30 tokens"),
+            (
+                Finding::Slow { tokens: 9, elapsed: Duration::from_millis(2040), floor: 12_345 },
+                "slow",
+                "9 tokens in 2.0 s, at least 12.34 a second asked",
+            ),
+            (
+                Finding::Unread { reported: 5, estimated: 512 },
+                "unread",
+                "5 prompt tokens reported, about 512 sent",
+            ),
+            (
+                Finding::MissesAttachment,
+                "misses_attachment",
+                "the reply misses a document that was sent",
+            ),
+            (Finding::SameCall { times: 5 }, "same_call", "the same tool call 5 times"),
+        ];
+        assert_eq!(rows.map(|(finding, ..)| finding.code()), Finding::CODES);
+        for (finding, code, words) in rows {
+            assert_eq!((finding.code(), finding.to_string().as_str()), (code, words));
+        }
+    }
+}

@@ -323,3 +323,96 @@ const fn is_code_sign(sort: Sort, first: u8) -> bool {
         Sort::Item | Sort::Blank | Sort::Line => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(text: &str) -> Vec<Token> {
+        let (mut splitter, mut tokens) = (Splitter::default(), Vec::new());
+        splitter.feed(text, |token| tokens.push(token));
+        tokens.extend(splitter.finish());
+        tokens
+    }
+
+    fn shown(text: &str) -> String {
+        let token = |token: Token| {
+            let Token { sort, first, length, same, spaced, begins_line, .. } = token;
+            let mark = |is, mark| if is { mark } else { "" };
+            let (line, space, same) = (mark(begins_line, "^"), mark(spaced, "_"), mark(same, "="));
+            format!("{line}{space}{sort:?}{length}{same}{}", first.escape_ascii())
+        };
+        tokens(text).into_iter().map(token).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn tokens_are_about_what_a_models_own_are() {
+        let rows = [
+            ("", ""),
+            ("The cat sat.", "^Word3T _Word3c _Word3s Sign1=."),
+            ("internationalisation of", "^Word8i Word8i Word4t _Word2o"),
+            ("on 1234567 mats", "^Word2o _Digits31 Digits34 Digits1=7 _Word4m"),
+            ("\n  a\n\n b", r"^Line1=\n ^Blank2=  ^Word1=a Line1=\n ^Line1=\n ^_Word1=b"),
+            (
+                "     x\t\ty \tz",
+                r"^Blank4=  ^_Word1=x Blank2=\t Word1=y Blank1=  Blank1=\t Word1=z",
+            ),
+            ("..... !!!=", "^Sign4=. Sign1=. _Sign3=! Sign1=="),
+            (
+                "日本 é😀 — ünter",
+                r"^Word1=\xe6 Word1=\xe6 _Word1=\xc3 Word1=\xf0 _Sign1=\xe2 _Word5\xc3",
+            ),
+            ("```x\r\n ~~~", r"^Sign3=` Word1=x Line1=\n ^_Sign3=~"),
+            // Items of a list, up to six digits; elsewhere a number is a number.
+            (
+                "17. a\n 8) b\n1234567. c",
+                r"^Item21 Sign1=. _Word1=a Line1=\n ^_Item1=8 Sign1=) _Word1=b Line1=\n ^Digits61 Digits1=7 Sign1=. _Word1=c",
+            ),
+            ("a 17. 5", "^Word1=a _Digits21 Sign1=. _Digits1=5"),
+            // Values of JSON and of Python.
+            (
+                "null,[true False] nullable nul",
+                "^Digits4n Sign1=, Sign1=[ Digits4t _Digits5F Sign1=] _Word8n _Word3n",
+            ),
+            // Letters that stand for bytes: beside digits, in pairs, in long runs without a blank.
+            (
+                "abc1 1abc facade ab ax ag",
+                "^Code3a Digits1=1 _Digits1=1 Code3a _Word6f _Code2a _Code2a _Word2a",
+            ),
+            ("2 ab", "^Digits1=2 _Code2a"),
+            ("2 abc", "^Digits1=2 _Word3a"),
+            ("2.abc", "^Item1=2 Sign1=. Word3a"),
+            (
+                "one-two_three/four+five",
+                "^Word3o Sign1=- Word3t Sign1=_ Code5t Sign1=/ Code4f Sign1=+ Code4f",
+            ),
+            ("one.two.three.four", "^Word3o Sign1=. Word3t Sign1=. Word5t Sign1=. Word4f"),
+            ("é-é-é-é", r"^Word1=\xc3 Sign1=- Word1=\xc3 Sign1=- Word1=\xc3 Sign1=- Word1=\xc3"),
+            ("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "^Word8=A Word8=A Word8=A Word8=A Code6=A"),
+        ];
+        for (text, want) in rows {
+            assert_eq!(shown(text), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_same_is_the_same_token_wherever_it_stands_and_nothing_else_is() {
+        let hashes = |text| tokens(text).into_iter().map(|token| token.hash).collect::<Vec<_>>();
+        let same = |text| hashes(text).windows(2).all(|pair| pair[0] == pair[1]);
+        for text in ["7 7", "null null", "None None", "\n\n", "1.\n2.\n"] {
+            let of_one_sort =
+                hashes(text).into_iter().step_by(if text == "1.\n2.\n" { 3 } else { 1 });
+            let of_one_sort: Vec<u32> = of_one_sort.collect();
+            assert!(
+                of_one_sort.len() > 1 && of_one_sort.iter().all(|hash| *hash == of_one_sort[0]),
+                "{text:?}"
+            );
+        }
+        assert!(same("a") && !same("a a") && !same("7 8") && !same("null true"));
+        let mut all: Vec<u32> = hashes("a b c aa ab ba é è 日 本 1 2 12 - -- . ! \n None null");
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+}

@@ -1,5 +1,7 @@
 //! Tests of all guards together.
 
+use std::collections::HashSet;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -147,6 +149,104 @@ fn length_and_pace_are_held_to_their_limits() {
     assert_eq!(slow.to_string(), "23 tokens in 4.0 s, at least 10.00 a second asked");
     let hard = guards.feed(Channel::Reasoning, &"word ".repeat(20)).unwrap();
     assert_eq!((hard.level, hard.to_string()), (Level::Hard, "over 30 tokens".to_owned()));
+    assert_eq!(guards.pace(Duration::from_secs(40)), None, "it was told already");
+    assert_eq!(guards.signals(), [soft, slow, hard]);
+}
+
+#[test]
+fn a_refusal_is_looked_for_in_the_words_of_an_answer_that_calls_no_tool() {
+    let words = "I'm sorry, but I can't help with that request.";
+    let refusal =
+        Signal { finding: Finding::Refusal, level: Level::Soft, channel: Some(Channel::Text) };
+    assert_eq!(fed(Limits::default(), Channel::Text, words), [refusal]);
+    assert_eq!(fed(Limits::default(), Channel::Reasoning, words), []);
+    assert_eq!(fed(Limits::default(), Channel::Call(0), words), []);
+    let off = Limits { refusal: Reaction::Off, ..Limits::default() };
+    assert_eq!(fed(off, Channel::Text, words), []);
+    let mut calls = [Guards::new(Limits::default()), Guards::new(Limits::default())];
+    calls[0].call("search", "{}");
+    calls[1].feed(Channel::Call(0), "{}");
+    for mut guards in calls {
+        guards.feed(Channel::Text, words);
+        assert_eq!(guards.finish(), None);
+    }
+}
+
+#[test]
+fn a_reply_that_misses_a_document_is_told_where_one_was_sent() {
+    let words = "No document was attached. Please upload the file.";
+    let sent = Limits { attachments: Attachments::Sent, ..Limits::default() };
+    let told = fed(sent, Channel::Text, words);
+    assert_eq!(
+        told.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["the reply misses a document that was sent"]
+    );
+    assert_eq!(fed(Limits::default(), Channel::Text, words), []);
+    assert_eq!(fed(sent, Channel::Text, "The document says that prices rose."), []);
+    assert_eq!(fed(sent, Channel::Text, "Bread was provided by the baker."), []);
+}
+
+#[test]
+fn tokens_of_every_channel_and_of_every_call_count() {
+    let mut guards = Guards::new(Limits::default());
+    // The blank at the end of each has yet to show what it belongs to.
+    guards.feed(Channel::Text, "one two three ");
+    guards.feed(Channel::Reasoning, "one two three four five ");
+    assert_eq!(guards.tokens(), 8);
+    for (number, words, tokens) in [(7, "a b ", 10), (8, "a b c ", 13), (8, "d ", 14), (9, "", 14)]
+    {
+        guards.feed(Channel::Call(number), words);
+        assert_eq!(guards.tokens(), tokens, "call {number}");
+    }
+}
+
+#[test]
+fn a_request_softens_a_loop_in_the_arguments_of_the_call_that_comes() {
+    let mut guards = Guards::new(Limits::default());
+    let line = "I shall not talk in class. ";
+    let signal = guards.feed(Channel::Call(3), &line.repeat(60)).unwrap();
+    assert_eq!((signal.level, signal.channel), (Level::Hard, Some(Channel::Call(3))));
+    assert_eq!(guards.weigh(signal, [line.repeat(3).as_str(), ""]).level, Level::Soft);
+    guards.feed(Channel::Call(4), "{}");
+    let of_another = guards.weigh(signal, [line.repeat(3).as_str(), ""]);
+    assert_eq!(of_another.level, Level::Hard, "what was repeated is not known any more");
+}
+
+#[test]
+fn signals_are_told_once_a_channel_and_bounded() {
+    let mut guards = Guards::new(Limits::default());
+    for call in 0..100 {
+        guards.feed(Channel::Call(call), &"\n".repeat(600));
+    }
+    let key = |signal: &Signal| (signal.finding.code(), signal.level, signal.channel);
+    let told: HashSet<_> = guards.signals().iter().map(key).collect();
+    assert_eq!(told.len(), guards.signals().len());
+    assert_eq!(guards.signals().len(), MOST_SIGNALS);
+}
+
+#[test]
+fn two_signs_of_a_loop_near_the_expected_end_are_degenerate() {
+    let length = Length { expected: Some(1000), most: None };
+    let limits = Limits { length, ..Limits::default() };
+    let alike = lines(40, |n| format!("The train number {} goes at {} from here\n", n * n, n * 7));
+    let told = |channels: &[Channel], calls: u32, words: usize| {
+        let mut guards = Guards::new(limits);
+        for _ in 0..calls {
+            guards.call("search", "{}");
+        }
+        for channel in channels {
+            guards.feed(*channel, &alike);
+        }
+        let rest = words.saturating_sub(guards.tokens());
+        guards.feed(Channel::Call(0), &lines(u32::try_from(rest).unwrap(), |n| format!("x{n}\n")));
+        let degenerate = |signal: &&Signal| matches!(signal.finding, Finding::Degenerate { .. });
+        guards.signals().iter().find(degenerate).map(ToString::to_string)
+    };
+    let degenerate = "two signs of a loop, and over 75 % of 1000 expected tokens";
+    assert_eq!(told(&[Channel::Text], 5, 800).as_deref(), Some(degenerate));
+    assert_eq!(told(&[Channel::Text], 4, 800), None, "one sign");
+    assert_eq!(told(&[Channel::Text, Channel::Reasoning], 0, 800), None, "one sign twice");
+    assert_eq!(told(&[Channel::Text], 5, 0), None, "much is to come");
 }
 
 #[test]
@@ -170,8 +270,9 @@ fn the_same_call_five_times_is_told() {
 fn prompt_tokens_far_below_the_estimate_are_told() {
     let mut guards = Guards::new(Limits::default());
     assert_eq!(guards.prompt_tokens(6000, 10_000), None);
-    assert_eq!(guards.prompt_tokens(10, 500), None);
+    assert_eq!(guards.prompt_tokens(10, 511), None);
     assert!(guards.prompt_tokens(5999, 10_000).is_some());
+    assert!(Guards::new(Limits::default()).prompt_tokens(10, 512).is_some());
 }
 
 #[test]

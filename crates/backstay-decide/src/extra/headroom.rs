@@ -33,12 +33,10 @@ impl Receiver {
         if self.places == 0 {
             return None;
         }
-        let kept = if self.kept > 1000 { 1000 } else { self.kept };
-        let held_back = self.places as u64 * kept as u64 / 1000;
-        // At most `places`, so it fits.
+        let open = (self.places as u64 * self.open_rate() as u64).div_ceil(1000);
         #[expect(clippy::cast_possible_truncation, reason = "never over `places`, a u32")]
-        let held_back = held_back as u32;
-        Some(self.places - held_back)
+        let open = open as u32;
+        Some(open)
     }
 
     /// How full fallbacks may make its rates, in thousandths.

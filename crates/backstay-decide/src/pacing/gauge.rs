@@ -186,9 +186,9 @@ impl Gauge {
             Per::Day => self.share.day(self.limit),
         };
         self.pace = full;
-        if self.factor != FULL && full.rate > 0 {
-            let rate = part(full.rate, self.factor).max(1);
-            self.pace = Pace { rate, burst: part(full.burst, self.factor).max(rate / 60).max(1) };
+        if full.rate > 0 {
+            let slowed = |whole| part(whole, self.factor).max(1);
+            self.pace = Pace { rate: slowed(full.rate), burst: slowed(full.burst) };
         }
     }
 

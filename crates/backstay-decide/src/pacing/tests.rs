@@ -186,6 +186,8 @@ fn a_limit_of_zero_lets_nothing_through() {
     let mut pacer = Pacer::new(&[rate(REQUESTS, 0)], Share::default(), at(0));
     let wait = pacer.reserve(TICKET, at(0)).unwrap_err();
     assert_eq!(wait.wait(), Duration::MAX);
+    pacer.throttled(None, None, None, at(0));
+    assert_eq!(pacer.levels(at(0))[0].rate, 0, "and a 429 makes no more of it");
 }
 
 #[test]
@@ -235,6 +237,16 @@ fn what_a_header_says_is_left_is_obeyed_at_once() {
     assert!(pacer.reserve(Cost::request(1, 0), at(0)).is_err(), "more is not believed at once");
     pacer.observe(&seen(REQUESTS, 600, 0), None, at(0));
     assert!(pacer.reserve(Cost::request(0, 0), at(0)).is_err());
+}
+
+#[test]
+fn what_was_reserved_since_the_request_is_not_in_what_its_reply_says_is_left() {
+    let mut pacer = account();
+    let first = take(&mut pacer, Cost::request(1000, 0), 0);
+    let _since = take(&mut pacer, Cost::request(5000, 0), 0);
+    pacer.observe(&seen(TOKENS, 90_000, 10_000), Some(&first), at(0));
+    assert!(pacer.check(Cost::request(5001, 0), at(0)).is_err());
+    assert!(pacer.check(Cost::request(5000, 0), at(0)).is_ok());
 }
 
 #[test]

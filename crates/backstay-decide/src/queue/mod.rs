@@ -404,8 +404,7 @@ impl Queue {
     /// Why a call would come too late.
     fn too_late(&self, ask: &Ask, drain: Option<u64>, now: Moment) -> Option<Refusal> {
         let (left, needs) = (now.until(ask.deadline), ask.needs);
-        let known = drain.filter(|drain| *drain > 0);
-        let (ahead, wait) = known.map_or((0, Duration::ZERO), |drain| self.ahead(ask, drain, now));
+        let (ahead, wait) = drain.map_or((0, Duration::ZERO), |drain| self.ahead(ask, drain, now));
         let late = now.plus(wait).plus(needs) > ask.deadline;
         late.then_some(Refusal::TooLate { wait, ahead, needs, left })
     }
@@ -431,15 +430,11 @@ impl Queue {
             return Err(Refusal::NeverFits { bytes, most, count: self.rules.count });
         }
         let mut room = Room::of(self, ask);
-        for class in (0..self.lanes.len()).rev() {
-            if room.fits() {
-                break;
-            }
-            if class == ask.class || (class < ask.class && !room.under_its_share) {
-                continue;
-            }
-            room.shed(class);
-        }
+        let lower = (ask.class + 1..self.lanes.len()).rev();
+        // From a higher class it only takes back what is kept for its own.
+        let under_its_share = room.under_its_share;
+        let higher = (0..ask.class).rev().filter(|_| under_its_share);
+        lower.chain(higher).for_each(|class| room.shed(class));
         if room.fits() {
             return Ok(room.shed);
         }

@@ -257,6 +257,80 @@ fn bytes_are_room_too_and_nobody_leaves_in_vain() {
 }
 
 #[test]
+fn what_fills_the_queue_to_the_byte_still_fits_it() {
+    let mut queue = Queue::new(rules(1, 100));
+    assert!(queue.enter(&Ask { bytes: 100, ..ask(0, 1) }, None, at(0)).ticket.is_ok());
+}
+
+#[test]
+fn a_call_over_its_classs_bytes_takes_places_of_lower_classes_only() {
+    for (class, others, pushed_out) in [(0, 1, 1), (1, 0, 0)] {
+        let mut queue = Queue::new(rules(10, 1000));
+        for _ in 0..10 {
+            put(&mut queue, ask(others, 1));
+        }
+        let entry = queue.enter(&Ask { bytes: 900, ..ask(class, 1) }, None, at(0));
+        assert_eq!((entry.ticket.is_ok(), entry.gone.len()), (pushed_out == 1, pushed_out));
+    }
+}
+
+#[test]
+fn a_class_with_few_calls_is_not_shed_for_bytes_that_it_does_not_take_from_others() {
+    for (bytes, arrival) in [(20, 900), (40, 801)] {
+        let mut queue = Queue::new(rules(10, 1000));
+        let waiting = if bytes == 20 { 9 } else { 5 };
+        for _ in 0..waiting {
+            put(&mut queue, Ask { bytes, ..ask(1, 1) });
+        }
+        let entry = queue.enter(&Ask { bytes: arrival, ..ask(0, 1) }, None, at(0));
+        assert_eq!((entry.ticket.is_ok(), entry.gone.len()), (false, 0), "{bytes}");
+    }
+}
+
+#[test]
+fn a_class_that_has_its_share_takes_none_from_a_higher_one() {
+    // Shares of 8.8 and 2.2 of 11 leave one to whoever comes first.
+    let mut queue = Queue::new(rules(11, 1000));
+    for class in [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1] {
+        put(&mut queue, ask(class, 1));
+    }
+    let entry = queue.enter(&ask(1, 1), None, at(0));
+    assert_eq!((entry.ticket.is_ok(), entry.gone.len()), (false, 0));
+}
+
+#[test]
+fn under_narrower_bounds_a_class_keeps_its_share_of_them() {
+    for (first, goes) in [(1, 3), (2, 0)] {
+        let even = vec![class("a", 1, 0), class("b", 1, 0)];
+        let wide = Rules { classes: even, count: 10, bytes: 1000 };
+        let mut queue = Queue::new(wide.clone());
+        for class in std::iter::repeat_n(0, first).chain([1; 5]) {
+            put(&mut queue, ask(class, 1));
+        }
+        queue.reload(Rules { count: 4, ..wide }).unwrap();
+        let entry = queue.enter(&ask(0, 1), None, at(0));
+        assert_eq!((entry.ticket.is_ok(), entry.gone.len()), (goes > 0, goes), "{first}");
+    }
+}
+
+#[test]
+fn a_class_is_told_how_long_its_oldest_call_waits_if_it_has_one() {
+    let mut queue = Queue::new(Rules::default());
+    assert!(queue.enter(&ask(1, 1), None, at(1000)).ticket.is_ok());
+    let oldest: Vec<_> = queue.standing(at(3000)).iter().map(|class| class.oldest).collect();
+    assert_eq!(oldest, [Duration::ZERO, Duration::from_secs(2)]);
+}
+
+#[test]
+fn a_class_that_is_not_there_waits_with_the_last() {
+    let mut queue = Queue::new(Rules::default());
+    put(&mut queue, ask(1, 30));
+    let ahead = |class| queue.ahead(&ask(class, 1), 10, at(0));
+    assert_eq!((ahead(9), ahead(0).0), (ahead(1), 0));
+    assert_eq!(ahead(1), (30, Duration::from_secs(3)));
+}
+
+#[test]
 fn one_arrival_pushes_out_a_bounded_number() {
     let mut queue = Queue::new(rules(1000, 1000));
     for _ in 0..1000 {
@@ -376,11 +450,13 @@ fn a_call_goes_at_once_only_where_it_would_be_the_next() {
     assert_eq!(queue.go(&late, 3, at(1)), None);
     let kept = queue.go(&late, 1, at(0)).unwrap();
     let next = put(&mut queue, ask(0, 7));
+    assert_eq!(kept.cost(), 1);
     assert_eq!(queue.go(&ask(1, 1), 3, at(0)), None, "somebody waits");
     assert_eq!(queue.peek(1), None);
     assert_eq!(queue.peek(2), Some(Next { ticket: next, cost: 7, bytes: 1 }));
     queue.done(kept, 1);
     assert_eq!(queue.peek(2), None, "its seat is kept again");
+    assert_eq!(queue.next(3, at(0)).call.unwrap().cost(), 7);
 }
 
 proptest! {

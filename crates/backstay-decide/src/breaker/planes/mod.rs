@@ -354,11 +354,9 @@ impl Planes {
         // Every breaker was asked before: what one of them refuses here costs no pass of another.
         let (limits, plane) = rules.first();
         let refused = |plane| move |denied| Refused { plane, denied };
-        // A key was chosen among keys: it stands alone now.
-        let at_key = Ask { elsewhere: Elsewhere::Nobody, ..*ask };
         let throttling = match self.keys.throttling_mut(key) {
             Some(breaker) if rules.separation == Separation::Separate => {
-                let pass = way(breaker, &at_key, &rules.throttling).pass;
+                let pass = way(breaker, ask, &rules.throttling).pass;
                 Some(pass.map_err(refused(Plane::Throttling { key }))?)
             }
             _ => None,

@@ -130,7 +130,7 @@ impl Watch {
     /// Whether `token` is the text's first one, and opens JSON or markup.
     fn begins_values(&self, token: Token) -> bool {
         let first = self.ring.count() == self.blanks as usize;
-        first && token.sort == Sort::Sign && matches!(token.first, b'{' | b'[' | b'<')
+        first && matches!(token.first, b'{' | b'[' | b'<')
     }
 
     fn note_blank(&mut self, token: Token, sink: &mut impl FnMut(Finding, Level)) {
@@ -161,4 +161,40 @@ impl Watch {
 
 fn narrow(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tokens of the loops that are told of `text`, in turn.
+    fn loops(text: &str) -> Vec<u32> {
+        let (mut repetition, mut loops) = (Repetition::new(Care::Prose), Vec::new());
+        repetition.feed(text, |finding, level| {
+            if let Finding::Loop { tokens, .. } = finding {
+                assert_eq!(level, Level::Hard);
+                loops.push(tokens);
+            }
+        });
+        loops
+    }
+
+    #[test]
+    fn a_loop_is_told_when_it_is_long_enough_and_whenever_it_is_twice_as_long() {
+        assert_eq!(loops(&"one two three four five. ".repeat(120)), [144, 288, 576]);
+        // A period of 100 is looked at from 400 tokens on, and told at the 4,096 that its zeros ask for.
+        let zeros = format!("[{}],\n", ["0"; 49].join(","));
+        assert_eq!(loops(&zeros.repeat(90)), [4096, 8192]);
+    }
+
+    #[test]
+    fn what_begins_with_a_bracket_is_taken_as_values_to_its_end() {
+        let words = "one two three four five. ".repeat(120);
+        for before in ["{", "[\"", "<p>", "  \n{"] {
+            assert_eq!(loops(&format!("{before}{words}")), [288, 576], "{before:?}");
+        }
+        for before in ["", "(", "Here: {", "\n\n"] {
+            assert_eq!(loops(&format!("{before}{words}")), [144, 288, 576], "{before:?}");
+        }
+    }
 }

@@ -240,3 +240,263 @@ impl Near {
         (self.score >= asked.min(TOP)).then_some((self.period, self.score))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::ring::Kept;
+    use super::*;
+
+    /// Runs that are told of `tokens`, and after how many of them.
+    fn runs(tokens: impl IntoIterator<Item = Kept>) -> Vec<(usize, Run)> {
+        let (mut ring, mut exact) = (Ring::default(), Exact::default());
+        let mut runs = Vec::new();
+        for token in tokens {
+            ring.push(token);
+            let before = ring.look_up(View::Exact);
+            if let Some(run) = exact.note(&ring, before) {
+                exact.wait_for(run.tokens * 2);
+                runs.push((ring.count(), run));
+            }
+        }
+        runs
+    }
+
+    #[test]
+    fn a_run_is_told_as_soon_as_its_copies_are_there_whatever_stood_before() {
+        let rows = [
+            (1, 128),
+            (5, 128),
+            (6, 144),
+            (8, 192),
+            (9, 128),
+            (17, 136),
+            (64, 512),
+            (65, 260),
+            (300, 1200),
+        ];
+        for (period, tokens) in rows {
+            for before in [0, 1, 40, 300, 5000] {
+                let unlike = (0..before).map(|at| Kept::word(10_000 + at));
+                let alike = (0..tokens * 2).map(|at| Kept::word(at % period));
+                let told = runs(unlike.chain(alike));
+                let run = |tokens| (before + tokens, Run { period, tokens });
+                assert_eq!(told, [run(tokens), run(tokens * 2)], "{period} after {before}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_other_token_ends_a_run() {
+        let almost = |period: usize, other: usize| {
+            runs(
+                (0..other * 2)
+                    .map(move |at| Kept::word(if at == other { 99 } else { at % period })),
+            )
+        };
+        assert_eq!(almost(10, 127), []);
+        assert_eq!(almost(10, 128), [(128, Run { period: 10, tokens: 128 })]);
+    }
+
+    #[test]
+    fn the_copies_asked_fall_with_the_period_and_rise_with_the_strictness() {
+        use Strictness::{Bare, Careful, Letter, Plain, Uniform};
+        let rows = [
+            (
+                Plain,
+                [(0, 128), (5, 128), (6, 144), (8, 192), (9, 128), (17, 136), (64, 512), (65, 260)],
+            ),
+            (
+                Careful,
+                [
+                    (1, 256),
+                    (5, 256),
+                    (6, 288),
+                    (8, 384),
+                    (9, 256),
+                    (17, 272),
+                    (64, 1024),
+                    (65, 520),
+                ],
+            ),
+            (
+                Bare,
+                [
+                    (1, 512),
+                    (8, 512),
+                    (9, 512),
+                    (32, 512),
+                    (33, 528),
+                    (64, 1024),
+                    (65, 520),
+                    (100, 800),
+                ],
+            ),
+            (
+                Letter,
+                [
+                    (1, 1024),
+                    (8, 1024),
+                    (64, 1024),
+                    (65, 1024),
+                    (128, 1024),
+                    (129, 1032),
+                    (500, 4000),
+                    (9, 1024),
+                ],
+            ),
+            (
+                Uniform,
+                [
+                    (1, 4096),
+                    (8, 4096),
+                    (64, 4096),
+                    (65, 4096),
+                    (512, 4096),
+                    (513, 4104),
+                    (9, 4096),
+                    (600, 4800),
+                ],
+            ),
+        ];
+        for (strictness, tokens) in rows {
+            for (period, want) in tokens {
+                assert_eq!(strictness.tokens(period), want, "{strictness:?}, {period}");
+            }
+        }
+    }
+
+    /// How strictly `unit` is taken, where it stands again and again.
+    fn strictness(unit: &str, care: Care) -> Strictness {
+        let tokens = |copies| Ring::of(&unit.repeat(copies)).count();
+        // Letters without a blank are bytes only once they are many.
+        let (long, short) = (40, 20);
+        let period = (tokens(long) - tokens(short)) / (long - short);
+        Strictness::of(&Ring::of(&unit.repeat(long)), period, care)
+    }
+
+    #[test]
+    fn what_is_repeated_says_how_strictly_it_is_taken() {
+        use Strictness::{Bare, Careful, Letter, Plain, Uniform};
+        let rows = [
+            ("some words ", Plain),
+            ("word 1, ", Plain),
+            ("a | b\n", Plain),
+            ("| a\n", Plain),
+            ("a | b | c\n", Careful),
+            ("| a | b |\n", Careful),
+            ("| a | b | c | d\n\n\n", Plain),
+            ("fe, ", Careful),
+            ("00 fe, ", Uniform),
+            ("ABCDEFGH", Careful),
+            ("AAAAAAAA", Letter),
+            ("0, ", Uniform),
+            ("[0, 0], ", Uniform),
+            ("0.5,", Uniform),
+            ("null, ", Uniform),
+            ("12 12 ", Uniform),
+            ("1, 2, ", Careful),
+            ("0.5, 0.6, ", Careful),
+            ("0.55, .55, ", Careful),
+            ("1234 1235 ", Careful),
+            ("true, null, ", Careful),
+            ("000", Bare),
+            ("!?", Bare),
+            ("- ", Bare),
+            ("\n", Bare),
+        ];
+        for (unit, want) in rows {
+            assert_eq!(strictness(unit, Care::Prose), want, "{unit:?}");
+        }
+        assert_eq!(strictness("some words\n", Care::Values), Careful);
+        assert_eq!(strictness("words\n```\n", Care::Values), Plain, "a fence is more than code");
+        assert_eq!(strictness("0, ", Care::Values), Uniform);
+    }
+
+    /// Period and score after each of `tokens`, and whether they are told.
+    fn near(tokens: impl IntoIterator<Item = Kept>) -> Vec<(usize, u32, bool)> {
+        let (mut ring, mut near) = (Ring::default(), Near::default());
+        let note = |token| {
+            ring.push(token);
+            let before = ring.look_up(View::Masked);
+            near.note(&ring, before);
+            assert!(near.told().is_none_or(|told| told == (near.period, near.score)));
+            (near.period, near.score, near.told().is_some())
+        };
+        tokens.into_iter().map(note).collect()
+    }
+
+    /// Copies of `period` words, the tokens at `other` being none of them.
+    fn copies(period: usize, count: usize, other: impl Fn(usize) -> bool) -> Vec<Kept> {
+        let word = |at| if other(at) { Kept::word(5000 + at) } else { Kept::word(at % period) };
+        (0..count).map(word).collect()
+    }
+
+    #[test]
+    fn every_token_that_is_as_expected_counts_one_up_to_a_bound() {
+        let scores = near(copies(40, 9000, |_| false));
+        // The first phrase is known again at token 46.
+        assert_eq!(
+            [scores[44], scores[45], scores[46]],
+            [(0, 0, false), (40, 0, false), (40, 1, false)]
+        );
+        assert_eq!([scores[300], scores[301]], [(40, 255, false), (40, 256, true)]);
+        assert_eq!([scores[4141], scores[8999]], [(40, 4096, true); 2]);
+    }
+
+    #[test]
+    fn a_long_period_is_told_after_two_copies_and_the_longest_at_the_bound() {
+        for (period, asked) in [(128, 256), (129, 258), (1000, 2000), (2048, 4096)] {
+            let scores = near(copies(period, period * 4, |_| false));
+            let first = scores.iter().find(|(.., told)| *told);
+            assert_eq!(first, Some(&(period, asked, true)));
+        }
+    }
+
+    #[test]
+    fn a_place_that_is_not_as_expected_takes_six_and_a_long_one_more() {
+        let one = near(copies(40, 200, |at| at == 100));
+        assert_eq!(
+            [one[99], one[100], one[101]],
+            [(40, 54, false), (40, 48, false), (40, 49, false)]
+        );
+        let many = near(copies(40, 200, |at| (100..112).contains(&at)));
+        let scores: Vec<u32> = many[99..114].iter().map(|(_, score, _)| *score).collect();
+        assert_eq!(scores, [54, 48, 48, 48, 48, 48, 48, 48, 48, 47, 46, 45, 44, 45, 46]);
+        // Among the first tokens nothing can be taken.
+        assert_eq!(near(copies(40, 60, |at| at == 48))[48], (40, 0, false));
+    }
+
+    #[test]
+    fn one_place_in_eight_still_grows_and_one_in_six_does_not() {
+        let told = |every| near(copies(80, 4000, |at| at % every == 0))[3999].2;
+        assert!(told(8) && !told(6));
+    }
+
+    #[test]
+    fn numbers_that_change_are_as_expected() {
+        let token =
+            |at: usize| if at.is_multiple_of(10) { Kept::number(at) } else { Kept::word(at % 10) };
+        let scores = near((0..400).map(token));
+        assert!(scores[399].1 > 350, "{:?}", scores[399]);
+    }
+
+    #[test]
+    fn a_token_more_or_less_changes_a_period_and_keeps_the_score() {
+        for cut in [44_usize, 36, 45, 35] {
+            // One copy is longer or shorter than the others.
+            let token = |at: usize| {
+                let at = if at < 200 {
+                    at % 40
+                } else if at < 200 + cut {
+                    at - 200
+                } else {
+                    (at - 200 - cut) % 40
+                };
+                Kept::word(at)
+            };
+            let scores = near((0..320).map(token));
+            let kept = scores[190..270].iter().all(|(_, score, _)| *score > 100);
+            assert_eq!(kept, cut.abs_diff(40) <= 4, "{cut}: {:?}", &scores[190..270]);
+        }
+    }
+}

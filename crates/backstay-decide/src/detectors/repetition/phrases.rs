@@ -33,3 +33,53 @@ impl Phrases {
         (ring.count() >= ENOUGH && share >= TOLD).then_some(share.min(1000))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::ring::Kept;
+    use super::*;
+
+    /// What is told after each of `tokens`.
+    fn told(tokens: impl IntoIterator<Item = Kept>) -> Vec<Option<u32>> {
+        let (mut ring, mut phrases) = (Ring::default(), Phrases::default());
+        let note = |token| {
+            ring.push(token);
+            let before = ring.look_up(View::Exact);
+            phrases.note(&ring, before)
+        };
+        tokens.into_iter().map(note).collect()
+    }
+
+    #[test]
+    fn a_text_of_known_phrases_is_told_once_they_are_most_of_it() {
+        let told = told((0..6000).map(|at| Kept::word(at % 10)));
+        let first = told.iter().position(Option::is_some).unwrap();
+        // 0.85 = 1 - (511/512)^970, from the first token on that is looked up.
+        assert!((1000..1005).contains(&first), "{first}");
+        assert_eq!(told[first], Some(TOLD));
+        assert!(told[5999].is_some_and(|share| (990..=1000).contains(&share)), "{:?}", told[5999]);
+    }
+
+    #[test]
+    fn a_short_text_says_nothing() {
+        let (mut ring, mut phrases) = (Ring::default(), Phrases { share: WHOLE });
+        for at in 1..=600 {
+            ring.push(Kept::word(at % 40));
+            let before = ring.look_up(View::Exact);
+            assert_eq!(phrases.note(&ring, before).is_some(), at >= ENOUGH, "{at}");
+        }
+    }
+
+    #[test]
+    fn phrases_of_fewer_than_eight_tokens_do_not_count() {
+        let block = |same: usize| {
+            let token = move |at: usize| {
+                let place = at % (same + 1);
+                Kept::word(if place == same { 1000 + at } else { place })
+            };
+            told((0..6000).map(token)).into_iter().flatten().count()
+        };
+        assert_eq!((block(7), block(40)), (0, 0));
+        assert!(block(60) > 1000);
+    }
+}

@@ -189,8 +189,8 @@ impl Ring {
             return None;
         }
         let distance = here.wrapping_sub(usize::from(stood)) & (NOWHERE as usize >> 1);
-        let near = (1..=LONGEST).contains(&distance) && distance + PHRASE <= self.reach();
-        (near && (0..PHRASE).all(|back| self.same(view, back, distance))).then_some(distance)
+        let is_near = (1..=LONGEST).contains(&distance);
+        (is_near && (0..PHRASE).all(|back| self.same(view, back, distance))).then_some(distance)
     }
 
     /// Whether the token `back` before the last is the one that stands `distance` before it. Both must be
@@ -261,4 +261,121 @@ impl Ring {
 /// A phrase's number when the token `leaves` goes at its front and `comes` at its end.
 fn roll(phrase: u32, leaves: u32, comes: u32) -> u32 {
     phrase.wrapping_mul(FACTOR).wrapping_add(comes).wrapping_sub(leaves.wrapping_mul(FACTORS))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::super::split::Splitter;
+    use super::*;
+
+    impl Kept {
+        /// A word of which there is one for each number; 0 is what stands where nothing was put yet.
+        pub(in super::super) fn word(number: usize) -> Self {
+            let mixed = u32::try_from(number).unwrap().wrapping_mul(FACTOR);
+            Self((mixed ^ mixed >> 15).wrapping_mul(FACTOR << 4))
+        }
+
+        /// A number of which there is one for each number.
+        pub(in super::super) fn number(number: usize) -> Self {
+            Self(Self::word(number).0 | Mark::Number as u32)
+        }
+    }
+
+    impl Ring {
+        /// The tokens of `text`.
+        pub(in super::super) fn of(text: &str) -> Self {
+            let (mut ring, mut splitter) = (Self::default(), Splitter::default());
+            splitter.feed(text, |token| ring.push(Kept::from(token)));
+            if let Some(last) = splitter.finish() {
+                ring.push(Kept::from(last));
+            }
+            ring
+        }
+    }
+
+    /// Where the phrase of each of `tokens` stood before.
+    fn looked_up(view: View, tokens: impl IntoIterator<Item = Kept>) -> Vec<Option<usize>> {
+        let mut ring = Ring::default();
+        let look_up = |token| {
+            ring.push(token);
+            ring.look_up(view)
+        };
+        tokens.into_iter().map(look_up).collect()
+    }
+
+    #[test]
+    fn a_phrase_is_found_where_it_stood_last_up_to_2048_tokens_back() {
+        for period in [1, 2, 6, 7, 26, 27, 32, 33, 250, 251, 256, 1001, 2047, 2048, 2049, 3000] {
+            let tokens = (0..70_000).map(|at| Kept::word(at % period));
+            let found = looked_up(View::Exact, tokens);
+            let first = found.iter().position(Option::is_some);
+            if period > LONGEST {
+                assert_eq!(first, None, "{period}");
+                continue;
+            }
+            // Early tokens are not looked up, and a few phrases share their place with another.
+            let soonest = (period + PHRASE - 1).max(EARLY);
+            assert!((soonest..soonest + 10).contains(&first.unwrap()), "{period}: {first:?}");
+            let known = found[soonest..].iter().flatten();
+            assert!(known.clone().all(|distance| *distance == period), "{period}");
+            assert!(known.count() * 10 > (found.len() - soonest) * 6, "{period}");
+            let (last, before) = (&found[65_000..], &found[65_000 - period..]);
+            assert!(last.iter().zip(before).all(|(last, before)| last == before), "{period}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_alike_in_the_masked_view_only() {
+        let token =
+            |at: usize| if at.is_multiple_of(10) { Kept::number(at) } else { Kept::word(at % 10) };
+        let found = |view| looked_up(view, (0..100).map(token)).into_iter().flatten().max();
+        assert_eq!((found(View::Masked), found(View::Exact)), (Some(10), Some(10)));
+        let token =
+            |at: usize| if at.is_multiple_of(5) { Kept::number(at) } else { Kept::word(at % 5) };
+        let found = |view| looked_up(view, (0..100).map(token)).into_iter().flatten().max();
+        assert_eq!((found(View::Masked), found(View::Exact)), (Some(5), None));
+    }
+
+    #[test]
+    fn what_a_token_is_made_of_is_kept_with_it() {
+        use Mark::{Blank, Code, Digits, Dot, Fence, Item, Line, Number, Pipe, Same, Sign, Word};
+        let marks = |text: &str| {
+            let ring = Ring::of(text);
+            (0..ring.count()).rev().map(|back| ring.back(back).mark()).collect::<Vec<_>>()
+        };
+        assert_eq!(marks("a 1 12.|  \n"), [Word, Number, Number, Dot, Pipe, Blank, Line]);
+        assert_eq!(marks("1. no2\nfe ,"), [Item, Dot, Word, Digits, Line, Code, Sign]);
+        assert_eq!(
+            marks(".. || ``\n```\n~~~ ```"),
+            [Sign, Sign, Sign, Line, Fence, Line, Fence, Sign]
+        );
+        assert_eq!(marks(&"A".repeat(40)), [Word, Word, Word, Word, Same]);
+        assert_eq!(marks("---"), [Sign]);
+    }
+
+    #[test]
+    fn a_number_has_the_same_value_with_and_without_a_space() {
+        let ring = Ring::of("7 7 8");
+        let [eight, spaced, seven] = [0, 1, 2].map(|back| ring.back(back));
+        assert_eq!(spaced.value(), seven.value());
+        assert_ne!(spaced.hash(), seven.hash());
+        assert_ne!(spaced.value(), eight.value());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_found_is_where_the_same_six_tokens_stood_last(
+            tokens in (1_usize..6).prop_flat_map(|kinds| prop::collection::vec(0..kinds, 0..900)),
+        ) {
+            let tokens: Vec<Kept> = tokens.into_iter().map(Kept::word).collect();
+            for (at, found) in looked_up(View::Exact, tokens.iter().copied()).into_iter().enumerate() {
+                let Some(distance) = found else { continue };
+                let phrase = |back: usize| tokens.get((at + 1).checked_sub(PHRASE + back)?..=at - back);
+                let stood = (1..=at).find(|back| phrase(*back) == phrase(0));
+                prop_assert_eq!(stood, Some(distance), "at {}", at);
+            }
+        }
+    }
 }

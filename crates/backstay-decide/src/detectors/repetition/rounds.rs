@@ -58,3 +58,50 @@ impl Cyclic<'_> {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether `texts` ask for `unit` again and again.
+    fn asks(unit: &str, texts: &[&str]) -> bool {
+        let ring = Ring::of(&unit.repeat(9));
+        let period = (ring.count() - Ring::of(&unit.repeat(5)).count()) / 4;
+        ring.stands_in(period, texts.iter().copied())
+    }
+
+    #[test]
+    fn three_copies_ask_for_more_in_one_text_or_in_several() {
+        let unit = " one two three four.";
+        assert!(asks(unit, &[&unit.repeat(3)]));
+        assert!(!asks(unit, &[&unit.repeat(2)]));
+        assert!(asks(unit, &[unit, "other words", &unit.repeat(2)]));
+        assert!(!asks(unit, &[" one two", " three four.", unit, unit]));
+        assert!(!asks(unit, &[]));
+    }
+
+    #[test]
+    fn any_rotation_is_the_same_round() {
+        let unit = " one two three four.";
+        assert!(asks(unit, &["Say: three four. one two three four. one two three four. one two"]));
+        assert!(!asks(unit, &["four three two one. four three two one. four three two one."]));
+        assert!(!asks(
+            unit,
+            &["one two three four five. one two three four five. one two three four five."]
+        ));
+    }
+
+    #[test]
+    fn the_first_token_of_a_quotation_may_be_missing_but_not_of_few() {
+        assert!(asks(
+            " one two three four",
+            &["\"one two three four\", ", "\"one two three four\"", "\"one two three four\""]
+        ));
+        assert!(!asks(
+            " one two three",
+            &["\"one two three\"", "\"one two three\"", "\"one two three\""]
+        ));
+        assert!(asks(" one two", &[" one two", " one two one two"]));
+        assert!(!asks(" one two", &[" one two", " one two one"]));
+    }
+}
