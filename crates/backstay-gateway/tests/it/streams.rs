@@ -51,8 +51,53 @@ const RELEASED: &[(&str, Ends)] = &[
     ("error-event",        Either("provider_error", "provider_overloaded")),
 ];
 
-fn name(kind: &str, at: usize, caller: Dialect, target: Dialect) -> String {
-    format!("{kind}{at}-{}{}", short(caller), short(target))
+/// Behaviours that are each played between every caller and every target, by a route of their own.
+struct Grid {
+    /// What its routes' names begin with.
+    kind: &'static str,
+    behaviours: Vec<String>,
+}
+
+/// [`Setup::alone`] or [`Setup::backed`].
+type Added = fn(Setup, &str, &str, &[&str], &str) -> Setup;
+
+impl Grid {
+    fn of(kind: &'static str, behaviours: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { kind, behaviours: behaviours.into_iter().map(Into::into).collect() }
+    }
+
+    fn name(&self, at: usize, caller: Dialect, target: Dialect) -> String {
+        format!("{}{at}-{}{}", self.kind, short(caller), short(target))
+    }
+
+    fn cells(&self) -> impl Iterator<Item = (usize, Dialect, Dialect)> {
+        (0..self.behaviours.len())
+            .flat_map(|at| pairs().map(move |(caller, target)| (at, caller, target)))
+    }
+
+    /// The world with all its routes, each `added` with what stands in `route`.
+    async fn start(&self, added: Added, route: &str) -> World {
+        let setup = self.cells().fold(Setup::new(), |setup, (at, caller, target)| {
+            let name = self.name(at, caller, target);
+            added(setup, &name, provider(target), &[&self.behaviours[at]], route)
+        });
+        setup.start().await
+    }
+
+    /// Plays all of it at once. Returns everything that `one` finds wrong with a route of that name.
+    async fn play(
+        &self,
+        one: impl AsyncFn(usize, Dialect, Dialect, &str) -> Vec<String>,
+    ) -> String {
+        let calls = self.cells().map(async |(at, caller, target)| {
+            let name = self.name(at, caller, target);
+            let wrongs = one(at, caller, target, &name).await;
+            let told =
+                wrongs.into_iter().map(|wrong| format!("{} {name}: {wrong}", self.behaviours[at]));
+            told.collect::<Vec<_>>()
+        });
+        join_all(calls).await.concat().join("\n")
+    }
 }
 
 /// What is wrong with a stream that must be whole.
@@ -89,20 +134,15 @@ pub(crate) fn not_broken(dialect: Dialect, seen: &Seen, told: &Told, code: &str)
 async fn a_released_stream_is_whole_or_ends_in_exactly_one_error_of_the_callers_dialect() {
     // A drip of single bytes takes its time on a busy machine.
     let route = ROUTE.replace("\"600ms\"", "\"2s\"").replace("\"400ms\"", "\"900ms\"");
-    let mut setup = Setup::new();
-    for (at, (behaviour, _)) in RELEASED.iter().enumerate() {
-        for (caller, target) in pairs() {
-            let sized = format!("{behaviour}+size=400");
-            let first = if behaviour.contains('+') { (*behaviour).to_owned() } else { sized };
-            setup =
-                setup.backed(&name("s", at, caller, target), provider(target), &[&first], &route);
-        }
-    }
-    let world = setup.start().await;
-    let one = async |at: usize, caller: Dialect, target: Dialect| {
-        let (behaviour, ends) = RELEASED[at];
-        let name = name("s", at, caller, target);
-        let seen = world.ask(caller, &streamed(request(caller, &name, HELLO))).await;
+    let sized = |behaviour: &str| {
+        let size = if behaviour.contains('+') { "" } else { "+size=400" };
+        format!("{behaviour}{size}")
+    };
+    let grid = Grid::of("s", RELEASED.iter().map(|row| sized(row.0)));
+    let world = grid.start(Setup::backed, &route).await;
+    let one = async |at: usize, caller: Dialect, target: Dialect, name: &str| {
+        let (_, ends) = RELEASED[at];
+        let seen = world.ask(caller, &streamed(request(caller, name, HELLO))).await;
         let told = told::stream(caller, &seen);
         let code = match ends {
             Whole => "",
@@ -122,13 +162,11 @@ async fn a_released_stream_is_whole_or_ends_in_exactly_one_error_of_the_callers_
         if (first.len(), second.len()) != (1, 0) {
             wrongs.push(format!("{} and {} requests", first.len(), second.len()));
         }
-        wrongs.into_iter().map(|wrong| format!("{behaviour} {name}: {wrong}")).collect::<Vec<_>>()
+        wrongs
     };
-    let calls = (0..RELEASED.len()).flat_map(|at| pairs().map(move |pair| (at, pair)));
-    let found = join_all(calls.map(|(at, (caller, target))| one(at, caller, target))).await;
-    let wrongs: Vec<String> = found.into_iter().flatten().collect();
+    let wrongs = grid.play(one).await;
     world.stop().await;
-    assert!(wrongs.is_empty(), "\n{}", wrongs.join("\n"));
+    assert!(wrongs.is_empty(), "{wrongs}");
 }
 
 /// Failures before the first content, and the requests to the first of two tiers.
@@ -153,31 +191,22 @@ const GATED: &[(&str, usize)] = &[
 async fn a_failure_before_the_first_content_is_rerouted_unseen() {
     // Long waits of the throttled kind must stay under a quarter of what is left.
     let route = ROUTE.replace("\"6s\"", "\"8s\"");
-    let mut setup = Setup::new();
-    for (at, (behaviour, _)) in GATED.iter().enumerate() {
-        for (caller, target) in pairs() {
-            let name = name("g", at, caller, target);
-            setup = setup.backed(&name, provider(target), &[behaviour], &route);
-        }
-    }
-    let world = setup.start().await;
-    let one = async |at: usize, caller: Dialect, target: Dialect| {
-        let (behaviour, tries) = GATED[at];
-        let name = name("g", at, caller, target);
-        let seen = world.ask(caller, &streamed(request(caller, &name, HELLO))).await;
+    let grid = Grid::of("g", GATED.iter().map(|row| row.0));
+    let world = grid.start(Setup::backed, &route).await;
+    let one = async |at: usize, caller: Dialect, _: Dialect, name: &str| {
+        let (_, tries) = GATED[at];
+        let seen = world.ask(caller, &streamed(request(caller, name, HELLO))).await;
         let told = told::stream(caller, &seen);
         let mut wrongs = not_whole(&seen, &told);
         let first = world.settled_log(&format!("{name}-1")).await.len();
         if (first, seen.header("x-backstay-tier")) != (tries + seen.resent(), "2") {
             wrongs.push(format!("{first} tries, not {tries}; {:?}", seen.headers));
         }
-        wrongs.into_iter().map(|wrong| format!("{behaviour} {name}: {wrong}")).collect::<Vec<_>>()
+        wrongs
     };
-    let calls = (0..GATED.len()).flat_map(|at| pairs().map(move |pair| (at, pair)));
-    let found = join_all(calls.map(|(at, (caller, target))| one(at, caller, target))).await;
-    let wrongs: Vec<String> = found.into_iter().flatten().collect();
+    let wrongs = grid.play(one).await;
     world.stop().await;
-    assert!(wrongs.is_empty(), "\n{}", wrongs.join("\n"));
+    assert!(wrongs.is_empty(), "{wrongs}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -190,48 +219,38 @@ async fn a_stream_that_never_begins_is_a_typed_failure_with_a_status() {
         ("stream-stall+at=0", 504, "provider_first_token_timeout"),
         ("malformed-chunk+at=0", 502, "reply_malformed"),
     ];
-    let mut setup = Setup::new();
-    for (at, (behaviour, ..)) in rows.iter().enumerate() {
-        for (caller, target) in pairs() {
-            let name = name("n", at, caller, target);
-            setup = setup.alone(&name, provider(target), &[behaviour], ROUTE);
-        }
-    }
-    let world = setup.start().await;
-    let one = async |at: usize, caller: Dialect, target: Dialect| {
-        let (behaviour, status, code) = rows[at];
-        let name = name("n", at, caller, target);
-        let seen = world.ask(caller, &streamed(request(caller, &name, HELLO))).await;
+    let grid = Grid::of("n", rows.iter().map(|row| row.0));
+    let world = grid.start(Setup::alone, ROUTE).await;
+    let one = async |at: usize, caller: Dialect, _: Dialect, name: &str| {
+        let (_, status, code) = rows[at];
+        let seen = world.ask(caller, &streamed(request(caller, name, HELLO))).await;
         let mut wrongs = told::not_typed(caller, &seen, status, code);
         let log = world.settled_log(&format!("{name}-1")).await;
         if log.len() != 3 {
             wrongs.push(format!("{} tries", log.len()));
         }
-        wrongs.into_iter().map(|wrong| format!("{behaviour} {name}: {wrong}")).collect::<Vec<_>>()
+        wrongs
     };
-    let calls = (0..rows.len()).flat_map(|at| pairs().map(move |pair| (at, pair)));
-    let found = join_all(calls.map(|(at, (caller, target))| one(at, caller, target))).await;
-    let wrongs: Vec<String> = found.into_iter().flatten().collect();
+    let wrongs = grid.play(one).await;
     world.stop().await;
-    assert!(wrongs.is_empty(), "\n{}", wrongs.join("\n"));
+    assert!(wrongs.is_empty(), "{wrongs}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_whole_reply_where_a_stream_was_asked_for_is_told_as_a_stream() {
-    let mut setup = Setup::new();
-    for (caller, target) in pairs() {
-        let name = name("j", 0, caller, target);
-        setup = setup.alone(&name, provider(target), &["json-not-stream"], ROUTE);
-    }
-    let world = setup.start().await;
-    for (caller, target) in pairs() {
-        let name = name("j", 0, caller, target);
-        let seen = world.ask(caller, &streamed(request(caller, &name, HELLO))).await;
-        let told = told::stream(caller, &seen);
-        assert_eq!(not_whole(&seen, &told), [""; 0], "{name}");
-        assert_eq!(seen.attempts(), 1);
-    }
+    let grid = Grid::of("j", ["json-not-stream"]);
+    let world = grid.start(Setup::alone, ROUTE).await;
+    let one = async |_, caller: Dialect, _, name: &str| {
+        let seen = world.ask(caller, &streamed(request(caller, name, HELLO))).await;
+        let mut wrongs = not_whole(&seen, &told::stream(caller, &seen));
+        if seen.attempts() != 1 {
+            wrongs.push(format!("{} attempts", seen.attempts()));
+        }
+        wrongs
+    };
+    let wrongs = grid.play(one).await;
     world.stop().await;
+    assert!(wrongs.is_empty(), "{wrongs}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -248,18 +267,11 @@ async fn a_route_with_a_schema_streams_only_what_has_passed() {
         ("stream-stall", 2),
         ("invented-quote", 4),
     ];
-    let mut setup = Setup::new();
-    for (at, (behaviour, _)) in rows.iter().enumerate() {
-        for (caller, target) in pairs() {
-            let name = name("b", at, caller, target);
-            setup = setup.backed(&name, provider(target), &[behaviour], &route);
-        }
-    }
-    let world = setup.start().await;
-    let one = async |at: usize, caller: Dialect, target: Dialect| {
-        let (behaviour, calls) = rows[at];
-        let name = name("b", at, caller, target);
-        let seen = world.ask(caller, &streamed(request(caller, &name, TICKET))).await;
+    let grid = Grid::of("b", rows.iter().map(|row| row.0));
+    let world = grid.start(Setup::backed, &route).await;
+    let one = async |at: usize, caller: Dialect, _: Dialect, name: &str| {
+        let (_, calls) = rows[at];
+        let seen = world.ask(caller, &streamed(request(caller, name, TICKET))).await;
         let told = told::stream(caller, &seen);
         let mut wrongs = not_whole(&seen, &told);
         let value: Value = serde_json::from_str(&told.text).unwrap_or_default();
@@ -269,13 +281,11 @@ async fn a_route_with_a_schema_streams_only_what_has_passed() {
         if seen.attempts() != calls {
             wrongs.push(format!("{} calls, not {calls}", seen.attempts()));
         }
-        wrongs.into_iter().map(|wrong| format!("{behaviour} {name}: {wrong}")).collect::<Vec<_>>()
+        wrongs
     };
-    let calls = (0..rows.len()).flat_map(|at| pairs().map(move |pair| (at, pair)));
-    let found = join_all(calls.map(|(at, (caller, target))| one(at, caller, target))).await;
-    let wrongs: Vec<String> = found.into_iter().flatten().collect();
+    let wrongs = grid.play(one).await;
     world.stop().await;
-    assert!(wrongs.is_empty(), "\n{}", wrongs.join("\n"));
+    assert!(wrongs.is_empty(), "{wrongs}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -297,18 +307,11 @@ async fn a_plain_call_that_is_streamed_upstream_is_folded_and_guarded() {
         ("keepalive-forever", 504, "provider_first_token_timeout", 3),
         ("unknown-finish", 502, "reply_unknown_finish", 1),
     ];
-    let mut setup = Setup::new();
-    for (at, (behaviour, ..)) in rows.iter().enumerate() {
-        for (caller, target) in pairs() {
-            let name = name("f", at, caller, target);
-            setup = setup.alone(&name, provider(target), &[behaviour], &route);
-        }
-    }
-    let world = setup.start().await;
-    let one = async |at: usize, caller: Dialect, target: Dialect| {
-        let (behaviour, status, code, tries) = rows[at];
-        let name = name("f", at, caller, target);
-        let seen = world.ask(caller, &request(caller, &name, HELLO)).await;
+    let grid = Grid::of("f", rows.iter().map(|row| row.0));
+    let world = grid.start(Setup::alone, &route).await;
+    let one = async |at: usize, caller: Dialect, _: Dialect, name: &str| {
+        let (_, status, code, tries) = rows[at];
+        let seen = world.ask(caller, &request(caller, name, HELLO)).await;
         let mut wrongs = Vec::new();
         if status == 200 {
             let told = told::plain(caller, &seen.json());
@@ -323,13 +326,11 @@ async fn a_plain_call_that_is_streamed_upstream_is_folded_and_guarded() {
         if log.len() != tries || !log.iter().all(|entry| entry.stream) {
             wrongs.push(format!("{} tries, not {tries}", log.len()));
         }
-        wrongs.into_iter().map(|wrong| format!("{behaviour} {name}: {wrong}")).collect::<Vec<_>>()
+        wrongs
     };
-    let calls = (0..rows.len()).flat_map(|at| pairs().map(move |pair| (at, pair)));
-    let found = join_all(calls.map(|(at, (caller, target))| one(at, caller, target))).await;
-    let wrongs: Vec<String> = found.into_iter().flatten().collect();
+    let wrongs = grid.play(one).await;
     world.stop().await;
-    assert!(wrongs.is_empty(), "\n{}", wrongs.join("\n"));
+    assert!(wrongs.is_empty(), "{wrongs}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

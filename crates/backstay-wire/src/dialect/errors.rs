@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!  status, bytes ──read_body──▶ Seen ──classify(table)──▶ ErrorClass
-//!  event of a 200 ─seen_in_band─▶ Seen ──┘
+//!  event of a 200 ──seen_in──▶ Seen ──┘
 //! ```
 //!
 //! Inside a 200 (a stream's event, or a whole body that is an error) no status is known. What stands
@@ -138,7 +138,7 @@ impl Seen {
     }
 
     /// The failure in the neutral form, classified by `rules`.
-    pub(crate) fn judge(self, rules: &[Rule]) -> ProviderError {
+    fn judge(self, rules: &[Rule]) -> ProviderError {
         let class = classify(rules, &self);
         ProviderError {
             class,
@@ -152,15 +152,36 @@ impl Seen {
     }
 }
 
+/// How a dialect's errors are told apart: rules in their order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules(pub(crate) &'static [Rule]);
+
+impl Rules {
+    /// Reads an error response.
+    pub(crate) fn read(self, status: u16, body: &[u8]) -> ProviderError {
+        read_body(status, body).judge(self.0)
+    }
+
+    /// Reads an error inside a 200: a stream's event or a whole body.
+    pub(crate) fn in_band(self, value: &Value) -> ProviderError {
+        seen_in(value).judge(self.0)
+    }
+
+    /// Reads an error told in plain words where JSON belongs. `None`: the words tell none.
+    pub(crate) fn in_words(self, data: &[u8]) -> Option<ProviderError> {
+        Some(seen_in_words(data)?.judge(self.0))
+    }
+}
+
 /// The class of what was seen: the first row that matches, else by status.
-pub(crate) fn classify(rules: &[Rule], seen: &Seen) -> ErrorClass {
+fn classify(rules: &[Rule], seen: &Seen) -> ErrorClass {
     let message = seen.message.to_lowercase();
     let row = rules.iter().find(|rule| rule.matches(seen, &message));
     row.map_or_else(|| by_status(seen.status.or_else(|| seen.meant())), |rule| rule.class)
 }
 
 /// Digs into an error response. Total: any bytes give something, if only the status.
-pub(crate) fn read_body(status: u16, body: &[u8]) -> Seen {
+fn read_body(status: u16, body: &[u8]) -> Seen {
     let mut seen = match serde_json::from_slice::<Value>(body) {
         Ok(value) => seen_in(&value),
         Err(_) => Seen { message: page_text(body), ..Seen::default() },
@@ -172,14 +193,9 @@ pub(crate) fn read_body(status: u16, body: &[u8]) -> Seen {
     seen
 }
 
-/// Digs into an error inside a 200: a stream's event or a whole body.
-pub(crate) fn seen_in_band(value: &Value) -> Seen {
-    seen_in(value)
-}
-
 /// Digs into what stands where JSON belongs: an error in a list, or told in plain words, as text, as
 /// a JSON string or as a page. `None`: it tells of none, or is JSON that was cut.
-pub(crate) fn seen_in_words(data: &[u8]) -> Option<Seen> {
+fn seen_in_words(data: &[u8]) -> Option<Seen> {
     let words = match serde_json::from_slice(data) {
         Ok(Value::Array(items)) => {
             return items.first().filter(|item| is_error_body(item)).map(seen_in);

@@ -146,8 +146,8 @@ impl Dialect {
     /// Reads a provider's error response. Total: any bytes give some class, if only by status.
     pub fn read_error(self, status: u16, body: &[u8]) -> ProviderError {
         match self {
-            Self::OpenaiChat => openai_chat::error::read(status, body),
-            Self::Anthropic => anthropic::error::read(status, body),
+            Self::OpenaiChat => openai_chat::error::RULES.read(status, body),
+            Self::Anthropic => anthropic::error::RULES.read(status, body),
         }
     }
 

@@ -12,12 +12,11 @@ use crate::chat::ErrorClass::{
     self, Auth, BadRequest, ContentPolicy, ContextExceeded, NotFound, Overloaded, QuotaExhausted,
     RateLimited, ServerError, Timeout, TooLarge,
 };
-use crate::chat::ProviderError;
 use crate::dialect::ErrorOut;
-use crate::dialect::errors::{Rule, read_body, seen_in_band, seen_in_words};
+use crate::dialect::errors::{Rule, Rules};
 
 /// From the provider's documents and recorded bodies; the order matters.
-const RULES: &[Rule] = &[
+pub(crate) const RULES: Rules = Rules(&[
     // Three ways to say that the money is used up; none has a retry-after.
     Rule::of(QuotaExhausted).status(&[429]).error_code(&["enforced_spend_limit_reached"]),
     Rule::of(QuotaExhausted).status(&[400]).kind(&["invalid_request_error"]).prefix(&[
@@ -51,22 +50,7 @@ const RULES: &[Rule] = &[
     Rule::of(Timeout).status(&[408]),
     Rule::of(Overloaded).status(&[503, 529]),
     Rule::of(ServerError).status(&[500, 502]),
-];
-
-/// Reads an error response.
-pub(crate) fn read(status: u16, body: &[u8]) -> ProviderError {
-    read_body(status, body).judge(RULES)
-}
-
-/// Reads an error inside a 200: a stream's event or a whole body.
-pub(crate) fn read_in_band(value: &Value) -> ProviderError {
-    seen_in_band(value).judge(RULES)
-}
-
-/// Reads an error told in plain words where JSON belongs. `None`: the words tell none.
-pub(crate) fn in_words(data: &[u8]) -> Option<ProviderError> {
-    Some(seen_in_words(data)?.judge(RULES))
-}
+]);
 
 /// Writes an error body.
 pub(crate) fn write(error: &ErrorOut<'_>) -> Vec<u8> {

@@ -50,20 +50,20 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reply, ReadFault> {
         Ok(signs) if !is_list => signs,
         Ok(_) => {
             let fault = Malformed::new("", "expected an object");
-            return Err(failure_or(fault, error::in_words(bytes)));
+            return Err(failure_or(fault, error::RULES.in_words(bytes)));
         }
-        Err(fault) => return Err(failure_or(fault, error::in_words(bytes))),
+        Err(fault) => return Err(failure_or(fault, error::RULES.in_words(bytes))),
     };
     if !signs.error.is_null() || signs.r#type == "error" {
         let whole: Value = parse_whole(bytes)?;
         if is_error_body(&whole) {
-            return Err(ReadFault::Failure(error::read_in_band(&whole)));
+            return Err(ReadFault::Failure(error::RULES.in_band(&whole)));
         }
     }
     let body: Body<'_> = parse_whole(bytes)?;
     if body.content.is_none() && body.stop_reason.is_null() {
         let whole: Value = parse_whole(bytes)?;
-        let told = is_error_body(&whole).then(|| error::read_in_band(&whole));
+        let told = is_error_body(&whole).then(|| error::RULES.in_band(&whole));
         let fault = Malformed::new("", "no reply: neither content nor stop_reason");
         return Err(failure_or(fault, told));
     }

@@ -6,12 +6,11 @@ use crate::chat::ErrorClass::{
     Auth, BadRequest, ContentPolicy, ContextExceeded, NotFound, Overloaded, QuotaExhausted,
     RateLimited, ServerError, Timeout, TooLarge,
 };
-use crate::chat::ProviderError;
 use crate::dialect::ErrorOut;
-use crate::dialect::errors::{Rule, read_body, seen_in_band, seen_in_words};
+use crate::dialect::errors::{Rule, Rules};
 
 /// From the provider's documents and recorded bodies; the order matters.
-const RULES: &[Rule] = &[
+pub(crate) const RULES: Rules = Rules(&[
     // `type` first: the codes under it grow.
     Rule::of(QuotaExhausted).status(&[429]).kind(&["insufficient_quota"]),
     Rule::of(QuotaExhausted).status(&[429]).code(&[
@@ -60,22 +59,7 @@ const RULES: &[Rule] = &[
     Rule::of(Timeout).status(&[504]),
     Rule::of(Overloaded).status(&[503]),
     Rule::of(ServerError).status(&[500, 502]),
-];
-
-/// Reads an error response.
-pub(crate) fn read(status: u16, body: &[u8]) -> ProviderError {
-    read_body(status, body).judge(RULES)
-}
-
-/// Reads an error inside a 200: a stream's event or a whole body.
-pub(crate) fn read_in_band(value: &Value) -> ProviderError {
-    seen_in_band(value).judge(RULES)
-}
-
-/// Reads an error told in plain words where JSON belongs. `None`: the words tell none.
-pub(crate) fn in_words(data: &[u8]) -> Option<ProviderError> {
-    Some(seen_in_words(data)?.judge(RULES))
-}
+]);
 
 /// Writes an error body.
 pub(crate) fn write(error: &ErrorOut<'_>) -> Vec<u8> {
@@ -136,7 +120,7 @@ mod tests {
             ("try again in", None),
         ];
         for (body, delay) in rows {
-            assert_eq!(read(429, body.as_bytes()).delay.as_deref(), delay, "{body}");
+            assert_eq!(RULES.read(429, body.as_bytes()).delay.as_deref(), delay, "{body}");
         }
     }
 
@@ -163,7 +147,7 @@ mod tests {
             (200, r#"{"error":{"code":"tool_use_failed","status_code":400}}"#, BadRequest),
         ];
         for (status, body, class) in rows {
-            assert_eq!(read(*status, body.as_bytes()).class, *class, "{status} {body}");
+            assert_eq!(RULES.read(*status, body.as_bytes()).class, *class, "{status} {body}");
         }
     }
 }

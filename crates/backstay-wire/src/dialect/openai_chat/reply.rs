@@ -18,7 +18,7 @@ const MAX_UNKNOWN: usize = 32;
 /// Reads a reply.
 pub(crate) fn read(body: &[u8]) -> Result<Reply, ReadFault> {
     wire::parse(body, |parsed| read_body(body, parsed)).unwrap_or_else(|| {
-        match error::in_words(body) {
+        match error::RULES.in_words(body) {
             Some(error) => Err(ReadFault::Failure(error)),
             None => Err(explain(body).into()),
         }
@@ -70,19 +70,19 @@ fn read_body(bytes: &[u8], body: Body<'_>) -> Result<Reply, ReadFault> {
 }
 
 fn in_band(bytes: &[u8]) -> ProviderError {
-    error::read_in_band(&serde_json::from_slice(bytes).unwrap_or_default())
+    error::RULES.in_band(&serde_json::from_slice(bytes).unwrap_or_default())
 }
 
 /// An error told by fields of other names than `error`.
 pub(super) fn error_among(body: &[u8]) -> Option<ProviderError> {
     let value: Value = serde_json::from_slice(body).ok()?;
-    is_error_body(&value).then(|| error::read_in_band(&value))
+    is_error_body(&value).then(|| error::RULES.in_band(&value))
 }
 
 /// An error inside a choice, as routers report a provider that failed behind them.
 pub(super) fn error_of_choice(raw: &str) -> ProviderError {
     let inner: Value = serde_json::from_str(raw).unwrap_or_default();
-    error::read_in_band(&json!({ "error": inner }))
+    error::RULES.in_band(&json!({ "error": inner }))
 }
 
 /// Says why a body could not be read, without quoting it.

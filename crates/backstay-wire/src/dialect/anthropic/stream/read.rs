@@ -116,11 +116,11 @@ impl Reader {
         let wire: Wire<'_> = match parse_whole(data) {
             Ok(wire) => wire,
             Err(_) if event.name == "error" => {
-                out.push(Delta::Error(error::read(200, data)));
+                out.push(Delta::Error(error::RULES.read(200, data)));
                 return Ok(());
             }
             Err(fault) => {
-                out.push(Delta::Error(error::in_words(data).ok_or(fault)?));
+                out.push(Delta::Error(error::RULES.in_words(data).ok_or(fault)?));
                 return Ok(());
             }
         };
@@ -129,7 +129,7 @@ impl Reader {
         if is_error || kind.is_empty() {
             let value: Value = serde_json::from_slice(data).unwrap_or_default();
             if kind == "error" || event.name == "error" || is_error_body(&value) {
-                out.push(Delta::Error(error::read_in_band(&value)));
+                out.push(Delta::Error(error::RULES.in_band(&value)));
                 return Ok(());
             }
         }

@@ -58,7 +58,7 @@ impl Reader {
         }
         let before = out.len();
         let read = wire::parse(data, |body| self.chunk(data, &body, &event.name, out));
-        read.unwrap_or_else(|| match error::in_words(data) {
+        read.unwrap_or_else(|| match error::RULES.in_words(data) {
             Some(error) => {
                 out.push(Delta::Error(error));
                 Ok(())
@@ -80,7 +80,7 @@ impl Reader {
     ) -> Result<(), Malformed> {
         if body.is_error() {
             let value = serde_json::from_slice(data).unwrap_or_default();
-            out.push(Delta::Error(error::read_in_band(&value)));
+            out.push(Delta::Error(error::RULES.in_band(&value)));
             return Ok(());
         }
         let choices = body.choices.as_deref().unwrap_or_default();
@@ -215,7 +215,7 @@ fn is_keep_alive(name: &str, data: &[u8]) -> bool {
 /// An event named `error`: its data is an error object, bare or wrapped, or plain words.
 fn error_event(data: &[u8]) -> crate::ProviderError {
     let words = || Value::from(String::from_utf8_lossy(data));
-    error::read_in_band(&serde_json::from_slice(data).unwrap_or_else(|_| words()))
+    error::RULES.in_band(&serde_json::from_slice(data).unwrap_or_else(|_| words()))
 }
 
 /// Says why an event could not be read, without quoting it.
