@@ -112,7 +112,7 @@ pub struct Facts {
     pub max_attempts: u32,
     /// Attempts made at this target, at least 1.
     pub tries_here: u32,
-    /// Whether the target's budget has a retry for it.
+    /// Whether the target's budget has a retry for it now.
     pub retry: Result<(), extra::Refusal>,
     /// Whether another of the target's keys may be used now.
     pub other_key: OtherKey,
@@ -141,7 +141,7 @@ pub struct Facts {
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Try the same target after a wait.
+    /// Try the same target after a wait. For [`Why::Crowded`] its budget is asked again first.
     Again {
         /// How long to wait first.
         after: Duration,
@@ -257,9 +257,11 @@ fn transient(facts: &Facts, dice: &mut dyn Dice) -> Decision {
     if facts.veto == Veto::Given {
         return elsewhere_or(facts, Why::Vetoed);
     }
-    if let Err(refusal) = facts.retry {
-        return elsewhere_or(facts, Why::NoRetry(refusal));
-    }
+    let crowd = match facts.retry {
+        Ok(()) => None,
+        Err(refusal) if waits_for_a_crowd(facts, &refusal) => Some(refusal),
+        Err(refusal) => return elsewhere_or(facts, Why::NoRetry(refusal)),
+    };
     if facts.fault == Fault::RateLimited
         && let Some(decision) = other_key(facts)
     {
@@ -282,8 +284,18 @@ fn transient(facts: &Facts, dice: &mut dyn Dice) -> Decision {
         // Elsewhere needs no wait, so a shorter time may still do there.
         return elsewhere_or(facts, why);
     }
-    let why = Why::Wait { wait, jitter, bound, server: facts.server_delay, left };
+    let why = match crowd {
+        Some(refusal) => Why::Crowded { refusal, wait },
+        None => Why::Wait { wait, jitter, bound, server: facts.server_delay, left },
+    };
     Decision { next: Next::Again { after: wait }, why }
+}
+
+/// Whether a retry that is one too many at the moment is waited for. It is where the call would end
+/// else: those in flight will be over.
+fn waits_for_a_crowd(facts: &Facts, refusal: &extra::Refusal) -> bool {
+    let passes = matches!(refusal, extra::Refusal::AtOnce { allowed: 1.., .. });
+    passes && facts.live_elsewhere == 0 && facts.last_resort == LastResort::HasNot
 }
 
 /// What is wrong with a key is not wrong with the next: the same target, at once.

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::dice::{Scripted, Seeded};
+use crate::extra::Kind;
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -97,6 +98,23 @@ fn a_live_tier_is_preferred_to_a_long_wait_or_a_third_try() {
         let over = Facts { server_delay: Some(ms(5001)), ..live };
         assert_eq!(next(over), Next::Elsewhere);
         assert_eq!(next(Facts { tries_here: 2, attempts: 2, ..live }), Next::Elsewhere);
+    }
+}
+
+#[test]
+fn a_retry_too_many_waits_for_those_in_flight_where_the_call_would_end() {
+    let refusal =
+        |allowed| extra::Refusal::AtOnce { kind: Kind::Retry, extra: 2, allowed, calls: 4 };
+    for fault in TRANSIENT {
+        let crowded = Facts { retry: Err(refusal(2)), ..facts(fault) };
+        let decision = decide(&crowded, &mut Scripted(vec![0.25]));
+        let why = Why::Crowded { refusal: refusal(2), wait: ms(250) };
+        assert_eq!(decision, Decision { next: Next::Again { after: ms(250) }, why });
+        assert!(why.to_string().ends_with("; asked again after 0.25 s"), "{why}");
+        assert_eq!(next(Facts { live_elsewhere: 1, ..crowded }), Next::Elsewhere);
+        assert_eq!(next(Facts { last_resort: LastResort::Has, ..crowded }), Next::LastResort);
+        assert_eq!(next(Facts { left: ms(1249), ..crowded }), Next::Fail);
+        assert_eq!(next(Facts { retry: Err(refusal(0)), ..crowded }), Next::Fail, "never any");
     }
 }
 
@@ -431,7 +449,7 @@ proptest! {
 /// The budget of a target's retries is spent: the call goes elsewhere or ends, and says why.
 #[test]
 fn without_a_retry_in_the_budget_nothing_is_repeated() {
-    let refusal = extra::Refusal::CallerRepeats { kind: extra::Kind::Retry, times: 1 };
+    let refusal = extra::Refusal::CallerRepeats { kind: Kind::Retry, times: 1 };
     for fault in [Fault::ServerError, Fault::RateLimited, Fault::ConnectFailed] {
         let spent = Facts { retry: Err(refusal), ..facts(fault) };
         let alone = decide(&spent, &mut Scripted(vec![0.5]));

@@ -56,6 +56,13 @@ pub enum Why {
     NoReask(Refusal),
     /// The target's budget has no retry.
     NoRetry(extra::Refusal),
+    /// It has none while so many are in flight: it is asked again after the wait.
+    Crowded {
+        /// What it says now: [`extra::Refusal::AtOnce`].
+        refusal: extra::Refusal,
+        /// The wait.
+        wait: Duration,
+    },
     /// The last attempt belongs to a live tier that was not tried.
     LastAttemptKept {
         /// Attempts made.
@@ -93,6 +100,7 @@ impl Why {
             Self::Reask { .. } => "reask",
             Self::NoReask(refusal) => refusal.name(),
             Self::NoRetry(refusal) => refusal.name(),
+            Self::Crowded { .. } => "crowded",
             Self::LastAttemptKept { .. } => "last_attempt_kept",
             Self::AttemptsSpent { .. } => "attempts_spent",
             Self::Deadline { .. } => "deadline",
@@ -137,6 +145,9 @@ impl fmt::Display for Why {
             Self::Reask { made, allowed } => write!(f, "re-ask {} of {allowed}", made + 1),
             Self::NoReask(refusal) => refusal.fmt(f),
             Self::NoRetry(refusal) => refusal.fmt(f),
+            Self::Crowded { refusal, wait } => {
+                write!(f, "{refusal}; asked again after {}", Secs(wait))
+            }
             Self::LastAttemptKept { made, allowed } => write!(
                 f,
                 "{made} of {allowed} attempts made: the last is kept for a target not tried yet"

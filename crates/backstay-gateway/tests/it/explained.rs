@@ -286,6 +286,26 @@ async fn a_retry_that_the_budget_refuses_is_told_by_its_price_and_the_balance() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_retry_too_many_at_once_waits_its_turn_where_the_call_would_end() {
+    let throttled = "status-429+delay=300ms";
+    let steps = [throttled, throttled, throttled, "healthy+delay=100ms"];
+    let world = Setup::new()
+        .tables("[retries]\nat_once = 1")
+        .target("busy", "openai", &steps)
+        .route("busy", &["busy"], ROUTE)
+        .start()
+        .await;
+    let calls = join_all((0..3).map(|_| ask(&world, "busy"))).await;
+    assert!(calls.iter().all(|seen| seen.status == 200), "{calls:#?}");
+    let form = "again: no retry: ~ extra attempts in flight, ~ allowed with ~ calls under way; asked \
+                again after ~ s";
+    let [extra, allowed, calls, _] = told(&world, &calls, form);
+    assert!((extra, allowed) == (1.0, 1.0) && calls >= 2.0, "{extra} of {allowed}, {calls} calls");
+    assert_eq!(world.log("busy").len(), 6);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_attempt_that_would_be_late_is_told_by_what_is_left_and_what_it_takes() {
     let late = "deadline = \"2400ms\"\nmax_attempts = 3\nmax_output_tokens = 50";
     let world = Setup::new()

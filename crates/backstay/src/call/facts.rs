@@ -295,10 +295,15 @@ impl Call {
         if !matches!(decision.next, Next::Again { .. }) || of_key {
             return decision;
         }
-        match self.ask_retry() {
-            Ok(()) => decision,
-            retry @ Err(_) => table(&Facts { retry, ..facts }, &mut ThreadDice),
+        let retry = self.ask_retry();
+        if retry.is_ok() {
+            return decision;
         }
+        let decision = table(&Facts { retry, ..facts }, &mut ThreadDice);
+        if let Some(stop) = self.current.and_then(|index| self.stops.get_mut(index)) {
+            stop.asks_again = matches!(decision.next, Next::Again { .. });
+        }
+        decision
     }
 
     /// Asks the budget of the target the call is at for a retry there.

@@ -71,6 +71,8 @@ pub(crate) struct Stop {
     pub turned_away: Option<String>,
     /// The call's stay there, while it is there.
     pub stay: Option<Stay>,
+    /// Whether its budget had no retry for the call yet, and is asked again before the next try.
+    pub asks_again: bool,
     /// Whether it was said why the call passed it over.
     pub passed_over: bool,
 }
@@ -155,6 +157,7 @@ fn stop(
         line: None,
         turned_away: None,
         stay: None,
+        asks_again: false,
         passed_over: false,
     }
 }

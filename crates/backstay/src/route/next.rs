@@ -62,6 +62,9 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Most a call waits at a time for a busy target before it looks again.
 pub(super) const BUSY_LOOK: Duration = Duration::from_millis(20);
 
+/// How often a call asks whether fewer retries are in flight.
+const CROWD_LOOK: Duration = Duration::from_millis(50);
+
 /// Decides the next step of `call`.
 pub(crate) fn next(call: &mut Call) -> Step {
     let now = call.engine.now();
@@ -281,10 +284,18 @@ fn arm(call: &mut Call, index: usize, seen: &Looked, admission: Admission) -> St
     if let Err(late) = in_time(call, room, Duration::ZERO, &Known::default()) {
         return ends_late(call, &late);
     }
-    if let Err(refusal) = comes_back(call, index, now) {
-        // It had its turn here, and the target has no second one for it.
-        call.leaves(index, format!("{}: {refusal}", refusal.name()));
-        return Step::Rest(now);
+    let leave = comes_back(call, index, now);
+    let Some(stop) = call.stops.get_mut(index) else { return no_such_target() };
+    match leave {
+        Ok(()) => stop.asks_again = false,
+        Err(extra::Refusal::AtOnce { .. }) if stop.asks_again => {
+            return Step::Rest(now.plus(CROWD_LOOK));
+        }
+        Err(refusal) => {
+            // It had its turn here, and the target has no second one for it.
+            call.leaves(index, format!("{}: {refusal}", refusal.name()));
+            return Step::Rest(now);
+        }
     }
     let Some(stop) = call.stops.get(index) else { return no_such_target() };
     let held_back = seen.candidates.get(index).is_some_and(|candidate| candidate.held_back);
@@ -323,12 +334,11 @@ fn no_such_target() -> Step {
 }
 
 /// A call that comes back to a target it has tried needs a retry of that target's budget, as one
-/// that stays there does.
+/// that stays there does, and may have been told to ask again.
 fn comes_back(call: &mut Call, index: usize, now: Moment) -> Result<(), extra::Refusal> {
     let is_turn = call.plan == Plan::Elsewhere;
-    let Some(stop) = call.stops.get_mut(index).filter(|stop| is_turn && stop.tries > 0) else {
-        return Ok(());
-    };
+    let needs_leave = |stop: &&mut Stop| stop.asks_again || is_turn && stop.tries > 0;
+    let Some(stop) = call.stops.get_mut(index).filter(needs_leave) else { return Ok(()) };
     let repeats = call.contract.prior_attempts;
     let arrival = if repeats > 0 { Arrival::Repeated(repeats) } else { Arrival::Back };
     let health = &stop.health;
