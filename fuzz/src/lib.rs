@@ -55,13 +55,16 @@ pub fn frames(pieces: &[&[u8]], limits: Limits) -> (Vec<Frame>, Option<String>) 
     }
 }
 
-/// What a reader says of frames, and the fault that ended it.
+/// What a reader says of frames, and the fault that ended it. Nothing counts of an event that could
+/// not be read.
 fn deltas(reader: &mut StreamReader, frames: Vec<Frame>) -> (Vec<Delta>, Option<String>) {
     let mut said = Vec::new();
     for frame in frames {
+        let before = said.len();
         if let Frame::Event(event) | Frame::Cut(event) = frame
             && let Err(fault) = reader.read(&event, &mut said)
         {
+            said.truncate(before);
             return (said, Some(fault.to_string()));
         }
     }
@@ -90,7 +93,7 @@ pub fn stream(dialect: Dialect, input: &[u8]) {
     let (said, fault) = read(&[body]);
     assert_eq!(read(&pieces), (said.clone(), fault.clone()), "another split says something else");
     let fold = folded(&said);
-    let was_whole = is_whole(&fold);
+    let was_whole = fault.is_none() && is_whole(&fold);
     for caller in BOTH {
         let mut writer = caller.stream_writer("m", UsageEvent::Send);
         let mut out = Vec::new();

@@ -3,16 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
-#[path = "../../../tests/shared.rs"]
-mod shared;
+mod recorded;
 
 use backstay_wire::chat::Delta;
 use backstay_wire::dialect::Dialect;
 use backstay_wire::frame::sse::{Decoder, Frame};
 use bytes::Bytes;
 use proptest::prelude::*;
-use serde_json::Value;
-use shared::shared;
 
 /// Id and body of every recorded stream of `dialect`.
 fn recorded(dialect: Dialect) -> Option<Vec<(String, String)>> {
@@ -20,24 +17,7 @@ fn recorded(dialect: Dialect) -> Option<Vec<(String, String)>> {
         Dialect::OpenaiChat => "chat.completions",
         Dialect::Anthropic => "messages",
     };
-    let mut bodies = Vec::new();
-    for file in std::fs::read_dir(shared("cassettes")?).unwrap() {
-        let path = file.unwrap().path();
-        if path.extension().is_none_or(|ending| ending != "jsonl") {
-            continue;
-        }
-        for line in std::fs::read_to_string(path).unwrap().lines() {
-            let row: Value = serde_json::from_str(line).unwrap();
-            let response = &row["response"];
-            if let (true, Some(body)) =
-                (row["api"] == api && response["body_kind"] == "sse", response["body"].as_str())
-            {
-                bodies.push((row["id"].to_string(), body.to_owned()));
-            }
-        }
-    }
-    bodies.sort_unstable();
-    Some(bodies)
+    recorded::streams(|known| known == api)
 }
 
 /// What the reader says of a body in these pieces, with the fault that ended it.

@@ -2,29 +2,47 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
-#[path = "../../../tests/shared.rs"]
-mod shared;
+mod recorded;
 
 use backstay_wire::frame::sse::{Decoder, Event, Frame, Limits, SseFault, comment, write_event};
 use bytes::Bytes;
 use proptest::prelude::*;
-use shared::shared;
 
 /// All frames of a body that arrives in `pieces`.
 fn frames<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Frame> {
-    let mut decoder = Decoder::default();
-    let mut found = Vec::new();
-    for piece in pieces {
-        decoder.push(Bytes::copy_from_slice(piece));
-        while let Some(frame) = decoder.next_frame().unwrap() {
-            found.push(frame);
-        }
-    }
-    while let Some(frame) = decoder.finish().unwrap() {
-        found.push(frame);
-    }
-    assert_eq!(decoder.finish().unwrap(), None, "finish ends once");
+    let (found, fault) = bounded(Limits::default(), pieces);
+    assert_eq!(fault, None);
     found
+}
+
+/// The frames of a body that arrives in `pieces`, and the bound it broke.
+fn bounded<'a>(
+    limits: Limits,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> (Vec<Frame>, Option<SseFault>) {
+    let mut decoder = Decoder::new(limits);
+    let mut found = Vec::new();
+    let mut take = |next: Result<Option<Frame>, SseFault>| -> Result<bool, SseFault> {
+        let frame = next?;
+        let came = frame.is_some();
+        found.extend(frame);
+        Ok(came)
+    };
+    let read = || -> Result<(), SseFault> {
+        for piece in pieces {
+            decoder.push(Bytes::copy_from_slice(piece));
+            while take(decoder.next_frame())? {}
+        }
+        while take(decoder.finish())? {}
+        assert_eq!(decoder.finish(), Ok(None), "finish ends once");
+        Ok(())
+    };
+    let fault = read().err();
+    if let Some(fault) = &fault {
+        assert_eq!(decoder.next_frame(), Err(fault.clone()), "fused");
+        assert_eq!(decoder.finish(), Err(fault.clone()), "fused");
+    }
+    (found, fault)
 }
 
 /// (name, data) of the events; `true` for one that was cut.
@@ -227,35 +245,24 @@ fn whole_events_in_one_piece_are_slices_of_it() {
     assert_eq!(events, 2);
 }
 
-fn bounded(body: &'static [u8], step: usize) -> (usize, Option<SseFault>) {
-    let mut decoder = Decoder::new(Limits { line: 10, event: 24 });
-    let mut found = 0;
-    for piece in body.chunks(step) {
-        decoder.push(Bytes::from_static(piece));
-        loop {
-            match decoder.next_frame() {
-                Ok(Some(_)) => found += 1,
-                Ok(None) => break,
-                Err(fault) => {
-                    assert_eq!(decoder.next_frame(), Err(fault.clone()), "fused");
-                    assert_eq!(decoder.finish(), Err(fault.clone()), "fused");
-                    return (found, Some(fault));
-                }
-            }
-        }
-    }
-    (found, None)
-}
+const NARROW: Limits = Limits { line: 10, event: 24 };
 
 #[test]
 fn a_line_or_event_over_its_limit_is_a_fault_however_it_arrives() {
     let over = |limit| Some(SseFault::TooLarge { limit });
+    let told = |body: &[u8], step| {
+        let (found, fault) = bounded(NARROW, body.chunks(step));
+        (found.len(), fault)
+    };
     for step in 1..40 {
-        assert_eq!(bounded(b"data: 1\n\ndata: 3456\r\n\r\n", step), (2, None), "{step}");
-        assert_eq!(bounded(b"data: 1\n\ndata: 34567\n\n", step), (1, over(10)), "{step}");
-        assert_eq!(bounded(b"data: 1\n\ndata: 34567", step), (1, over(10)), "{step}");
+        assert_eq!(told(b"data: 1\n\ndata: 3456\r\n\r\n", step), (2, None), "{step}");
+        assert_eq!(told(b"data: 1\n\ndata: 34567\n\n", step), (1, over(10)), "{step}");
+        assert_eq!(told(b"data: 1\n\ndata: 34567", step), (1, over(10)), "{step}");
         let long = b": a\ndata: 12\ndata: 12\ndata: 1\n\n";
-        assert_eq!(bounded(long, step), (1, over(24)), "{step}");
+        assert_eq!(told(long, step), (1, over(24)), "{step}");
+        // Both are broken in the end, but the event first.
+        let both = b"data: 12\ndata: 12\ndata: 123456789\n\n";
+        assert_eq!(told(both, step), (0, over(24)), "{step}");
     }
 }
 
@@ -298,11 +305,12 @@ fn streams() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(token, 0..40).prop_map(|tokens| tokens.concat().into_bytes())
 }
 
-fn split(body: &[u8], cuts: &[usize]) -> Vec<Frame> {
+/// `body` cut at these places of it.
+fn split<'a>(body: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (body.len() + 1)).collect();
     cuts.extend([0, body.len()]);
     cuts.sort_unstable();
-    frames(cuts.windows(2).map(|pair| &body[pair[0]..pair[1]]))
+    cuts.windows(2).map(|pair| &body[pair[0]..pair[1]]).collect()
 }
 
 proptest! {
@@ -317,7 +325,7 @@ proptest! {
         body in streams(), cuts in prop::collection::vec(any::<usize>(), 0..8)
     ) {
         let expected = whole(&body);
-        prop_assert_eq!(&split(&body, &cuts), &expected);
+        prop_assert_eq!(&frames(split(&body, &cuts)), &expected);
         prop_assert_eq!(&frames(body.chunks(1)), &expected);
     }
 
@@ -326,13 +334,22 @@ proptest! {
         body in prop::collection::vec(any::<u8>(), 0..200),
         cuts in prop::collection::vec(any::<usize>(), 0..4),
     ) {
-        prop_assert_eq!(&split(&body, &cuts), &whole(&body));
+        prop_assert_eq!(&frames(split(&body, &cuts)), &whole(&body));
+    }
+
+    #[test]
+    fn any_split_breaks_the_same_bound(
+        body in streams(), cuts in prop::collection::vec(any::<usize>(), 0..8)
+    ) {
+        let expected = bounded(NARROW, [&body[..]]);
+        prop_assert_eq!(&bounded(NARROW, split(&body, &cuts)), &expected);
+        prop_assert_eq!(&bounded(NARROW, body.chunks(1)), &expected);
     }
 }
 
 #[test]
 fn recorded_streams_give_the_same_frames_however_they_are_split() {
-    let Some(bodies) = recorded_streams() else { return };
+    let Some(bodies) = recorded::streams(|_| true) else { return };
     let (mut events, mut seed) = (0, 0x9E37_79B9_7F4A_7C15_u64);
     for (id, body) in &bodies {
         let expected = whole(body.as_bytes());
@@ -346,30 +363,10 @@ fn recorded_streams_give_the_same_frames_however_they_are_split() {
                 seed ^= seed << 17;
                 cuts.push(usize::try_from(seed >> 16).unwrap());
             }
-            assert_eq!(split(body.as_bytes(), &cuts), expected, "{id}");
+            assert_eq!(frames(split(body.as_bytes(), &cuts)), expected, "{id}");
         }
         assert_eq!(frames(body.as_bytes().chunks(1)), expected, "{id} byte by byte");
     }
     println!("{} recorded streams, {events} frames", bodies.len());
     assert!(bodies.len() > 100, "the recordings hold more streams than {}", bodies.len());
-}
-
-/// (id, body) of every recorded stream of server-sent events.
-fn recorded_streams() -> Option<Vec<(String, String)>> {
-    let mut bodies = Vec::new();
-    for file in std::fs::read_dir(shared("cassettes")?).unwrap() {
-        let path = file.unwrap().path();
-        if path.extension().is_none_or(|ending| ending != "jsonl") {
-            continue;
-        }
-        for line in std::fs::read_to_string(path).unwrap().lines() {
-            let row: serde_json::Value = serde_json::from_str(line).unwrap();
-            if row["response"]["body_kind"] == "sse"
-                && let Some(body) = row["response"]["body"].as_str()
-            {
-                bodies.push((row["id"].to_string(), body.to_owned()));
-            }
-        }
-    }
-    Some(bodies)
 }

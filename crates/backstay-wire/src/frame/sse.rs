@@ -251,12 +251,13 @@ impl Decoder {
     }
 
     fn check(&mut self, content_end: usize, frame_end: usize) -> Result<(), SseFault> {
-        let limit = if content_end.saturating_sub(self.line) > self.limits.line {
-            self.limits.line
-        } else if frame_end > self.limits.event {
-            self.limits.event
-        } else {
-            return Ok(());
+        let Limits { line, event } = self.limits;
+        let limit = match (content_end.saturating_sub(self.line) > line, frame_end > event) {
+            (false, false) => return Ok(()),
+            (true, false) => line,
+            // Both: the one that was broken first, which is all that smaller pieces would show.
+            (true, true) if self.line.saturating_add(line) <= event => line,
+            (_, true) => event,
         };
         let fault = SseFault::TooLarge { limit };
         self.fault = Some(fault.clone());
