@@ -33,7 +33,7 @@ const ALL: [Wrapped; 5] = [
     Wrapped {
         name: "rusqlite",
         roots: &[&["rusqlite"]],
-        home: "crates/backstay/src/record/store/sqlite.rs",
+        home: "crates/backstay/src/record/store/sqlite/",
     },
     Wrapped {
         name: "prometheus-client",

@@ -61,7 +61,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     (
         "B228",
-        "backstay/src/record/store/sqlite.rs",
+        "backstay/src/record/store/sqlite/tests.rs",
         "who_waits_for_a_full_queue_does_not_stop_a_call_from_handing_its_row_over",
     ),
     ("B229", "backstay-decide/src/pacing/tests.rs", "a_refused_request_takes_nothing_anywhere"),

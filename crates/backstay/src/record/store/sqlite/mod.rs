@@ -1,0 +1,179 @@
+//! The call log in one SQLite file that anyone can open with `sqlite3`.
+//!
+//! One thread owns the writing connection and takes rows from a bounded buffer, many in one
+//! transaction. Readers open their own connection; WAL lets them read beside the writer.
+
+mod reading;
+mod schema;
+mod writing;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use backstay_decide::spend::Day;
+use parking_lot::{Condvar, Mutex};
+
+use super::StoreFault;
+use super::packed::Packed;
+use crate::admit::spend::Before;
+use crate::record::Row;
+pub use reading::{each, find, newest};
+use writing::Writing;
+
+/// Rows waiting for the writer.
+const MAX_WAITING: usize = 8_192;
+
+/// Bytes waiting for the writer: 2 kB for each of as many rows. Usual ones have 400 bytes.
+const MAX_WAITING_BYTES: usize = 16 << 20;
+
+/// How long the writer gathers rows: what a crash of the process may lose at most. All rows of the
+/// time are one transaction, so a page is written once for many rows, not once a row.
+const GATHER: Duration = Duration::from_millis(20);
+
+/// Longest wait for what is in the buffer to be written.
+const FLUSH: Duration = Duration::from_secs(10);
+
+/// The writing side of the log.
+#[derive(Debug)]
+pub struct Writer {
+    desk: Arc<Desk>,
+    thread: Option<JoinHandle<()>>,
+    path: PathBuf,
+}
+
+/// Where calls leave their rows and the thread takes them.
+#[derive(Debug, Default)]
+struct Desk {
+    waiting: Mutex<Waiting>,
+    /// A first row has come.
+    came: Condvar,
+    /// Somebody waits for the writer, or it is to end.
+    urgent: Condvar,
+    /// Rows taken and not written.
+    lost: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    rows: Packed,
+    /// Who waits for all rows before it to be written.
+    flushes: Vec<SyncSender<()>>,
+    ended: bool,
+}
+
+impl Writer {
+    /// Opens the file at `path`, makes its table, starts the thread.
+    ///
+    /// # Errors
+    /// The file cannot be opened or is not a database.
+    pub fn open(path: &Path) -> Result<Self, StoreFault> {
+        let fault = |doing, cause: &dyn std::fmt::Display| StoreFault {
+            place: path.display().to_string(),
+            doing,
+            cause: cause.to_string(),
+        };
+        let desk = Arc::<Desk>::default();
+        let writing = schema::open(path)
+            .and_then(|connection| Writing::new(connection, Arc::clone(&desk)))
+            .map_err(|cause| fault("opened", &cause))?;
+        let thread = std::thread::Builder::new()
+            .name("call-log".into())
+            .spawn(move || writing.all())
+            .map_err(|cause| fault("written", &cause))?;
+        Ok(Self { desk, thread: Some(thread), path: path.to_owned() })
+    }
+
+    /// Leaves `row` for the thread. False when too many wait.
+    pub fn put(&self, row: &Row) -> bool {
+        let packed = Packed::of(row);
+        let mut waiting = self.desk.waiting.lock();
+        let bytes = waiting.rows.bytes() + packed.bytes();
+        if waiting.rows.rows() >= MAX_WAITING || bytes > MAX_WAITING_BYTES {
+            return false;
+        }
+        waiting.rows.append(&packed);
+        drop(waiting);
+        self.desk.came.notify_one();
+        true
+    }
+
+    /// Rows taken and then lost because the file could not be written, since the start.
+    pub fn lost(&self) -> u64 {
+        self.desk.lost.load(Ordering::Relaxed)
+    }
+
+    /// Waits, at most ten seconds, until everything left before is written. Rows go on being taken
+    /// meanwhile.
+    pub fn flush(&self) {
+        let (done, wait) = sync_channel(1);
+        self.desk.waiting.lock().flushes.push(done);
+        self.desk.hurry();
+        let _ = wait.recv_timeout(FLUSH);
+    }
+
+    /// The newest row whose id begins with `id`.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn find(&self, id: &str) -> Result<Option<Row>, StoreFault> {
+        self.flush();
+        find(&self.path, id)
+    }
+
+    /// What each key spent by calls that came on `day`. Ids of calls begin with their time.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn spent_on(&self, day: Day) -> Result<Vec<Before>, StoreFault> {
+        self.flush();
+        reading::spent_on(&self.path, day)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.desk.waiting.lock().ended = true;
+        self.desk.hurry();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Desk {
+    fn hurry(&self) {
+        self.came.notify_one();
+        self.urgent.notify_one();
+    }
+
+    /// Takes what is there after a moment's wait, into `rows`; at once when somebody waits for it.
+    /// `None`: the end, and nothing is there.
+    fn take(&self, rows: &mut Packed) -> Option<Vec<SyncSender<()>>> {
+        rows.clear();
+        let mut waiting = self.waiting.lock();
+        self.came.wait_while(&mut waiting, |waiting| waiting.is_idle() && !waiting.ended);
+        self.urgent.wait_while_for(&mut waiting, |waiting| !waiting.is_urgent(), GATHER);
+        if waiting.is_idle() {
+            return None;
+        }
+        std::mem::swap(rows, &mut waiting.rows);
+        Some(std::mem::take(&mut waiting.flushes))
+    }
+}
+
+impl Waiting {
+    fn is_idle(&self) -> bool {
+        self.rows.rows() == 0 && self.flushes.is_empty()
+    }
+
+    fn is_urgent(&self) -> bool {
+        self.ended || !self.flushes.is_empty()
+    }
+}

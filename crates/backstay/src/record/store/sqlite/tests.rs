@@ -1,0 +1,172 @@
+//! The call log over real files.
+
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use backstay_decide::Money;
+use backstay_decide::spend::Day;
+use rusqlite::Connection;
+
+use super::reading::first_id;
+use super::{Writer, newest};
+use crate::admit::spend::{Before, Cost};
+use crate::record::Row;
+
+fn place(name: &str) -> std::path::PathBuf {
+    let path = std::env::temp_dir().join(format!("backstay-{}-{name}", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    path
+}
+
+#[test]
+fn a_row_comes_back_as_it_went_in_by_any_prefix_of_its_id() {
+    let path = place("roundtrip.sqlite");
+    let writer = Writer::open(&path).unwrap();
+    let row = Row {
+        call_id: "0197-aa".into(),
+        at_ms: 7,
+        latency_ms: 1.5,
+        input_tokens: u64::MAX,
+        ..Row::default()
+    };
+    assert!(writer.put(&row));
+    let found = writer.find("0197").unwrap().unwrap();
+    assert_eq!((found.call_id.as_str(), found.at_ms), ("0197-aa", 7));
+    assert_eq!(found.input_tokens, i64::MAX as u64, "clamped, not wrapped");
+    assert!(writer.find("0198").unwrap().is_none());
+    assert_eq!(newest(&path, 10).unwrap().len(), 1);
+    drop(writer);
+    let _ = std::fs::remove_file(&path);
+}
+
+fn row(id: &str) -> Row {
+    Row { call_id: id.into(), ..Row::default() }
+}
+
+#[test]
+fn rows_of_a_batch_that_cannot_be_written_are_counted() {
+    let path = place("failing.sqlite");
+    let writer = Writer::open(&path).unwrap();
+    Connection::open(&path).unwrap().execute_batch("DROP TABLE calls").unwrap();
+    for id in ["a", "b", "c"] {
+        assert!(writer.put(&row(id)));
+    }
+    writer.flush();
+    assert_eq!(writer.lost(), 3);
+    drop(writer);
+    let _ = std::fs::remove_file(&path);
+}
+
+#[test]
+fn old_rows_go_also_when_the_process_was_restarted_in_between() {
+    let path = place("pruned.sqlite");
+    let writer = Writer::open(&path).unwrap();
+    assert!(writer.put(&row("old")) && writer.put(&row("new")));
+    drop(writer);
+    let update = "UPDATE calls SET seq = 1019999 WHERE call_id = 'new'";
+    Connection::open(&path).unwrap().execute(update, []).unwrap();
+    let writer = Writer::open(&path).unwrap();
+    assert!(writer.put(&row("newest")));
+    assert!(writer.find("old").unwrap().is_none(), "over a million rows behind");
+    assert!(writer.find("newest").unwrap().is_some());
+    drop(writer);
+    let _ = std::fs::remove_file(&path);
+}
+
+#[test]
+fn who_waits_for_a_full_queue_does_not_stop_a_call_from_handing_its_row_over() {
+    let path = place("full.sqlite");
+    let writer = Writer::open(&path).unwrap();
+    let blocker = Connection::open(&path).unwrap();
+    blocker.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // The writer holds a batch and waits for the file; the queue behind it fills up.
+    while writer.put(&row("x")) {}
+    std::thread::sleep(super::GATHER * 3);
+    while writer.put(&row("x")) {}
+    std::thread::scope(|scope| {
+        let flush = scope.spawn(|| writer.flush());
+        std::thread::sleep(super::GATHER * 3);
+        let (done, put) = channel();
+        let writer = &writer;
+        scope.spawn(move || done.send(writer.put(&row("y"))));
+        assert!(put.recv_timeout(Duration::from_millis(500)).is_ok(), "it waits");
+        assert!(!flush.is_finished());
+        blocker.execute_batch("COMMIT").unwrap();
+    });
+    drop(writer);
+    let _ = std::fs::remove_file(&path);
+}
+
+#[test]
+fn a_file_of_an_older_version_gets_its_new_columns_and_keeps_its_rows() {
+    let path = place("older.sqlite");
+    drop(Writer::open(&path).unwrap());
+    let older = Connection::open(&path).unwrap();
+    older.execute_batch("ALTER TABLE calls DROP COLUMN edits").unwrap();
+    drop(older);
+    let writer = Writer::open(&path).unwrap();
+    assert!(writer.put(&Row { edits: "fence=1".into(), ..row("a") }));
+    assert_eq!(writer.find("a").unwrap().unwrap().edits, "fence=1");
+    drop(writer);
+    let older = Connection::open(&path).unwrap();
+    older.execute_batch("ALTER TABLE calls DROP COLUMN edits").unwrap();
+    assert_eq!(newest(&path, 1).unwrap()[0].edits, "", "read before anything adds it");
+    let _ = std::fs::remove_file(&path);
+}
+
+#[test]
+fn a_day_is_summed_by_key_from_midnight_to_midnight() {
+    let path = place("spent.sqlite");
+    let writer = Writer::open(&path).unwrap();
+    let of = |id: String, caller: &str, cost: &str| Row {
+        call_id: id,
+        caller: caller.into(),
+        cost: cost.into(),
+        input_tokens: 10,
+        ..row("")
+    };
+    let id = |day: u64, rest: &str| format!("{}-7{rest}", first_id(day));
+    for row in [
+        of(id(20_001, "a"), "app", "100"),
+        of(id(19_999, "b"), "app", "100"),
+        of(id(20_000, "c"), "app", "0.25"),
+        Row {
+            cost_at_least: true,
+            at_least: true,
+            booked_tokens: 300,
+            ..of(id(20_000, "d"), "app", "0.5")
+        },
+        of(id(20_000, "e"), "job", ""),
+    ] {
+        assert!(writer.put(&row));
+    }
+    let money = |units| Money::of(units).unwrap();
+    let app = Before {
+        key: "app".into(),
+        spent: Cost { money: money(0.75), tokens: 310 },
+        estimated: Cost { money: money(0.5), tokens: 300 },
+        unknown: [1, 1],
+    };
+    let spent = Cost { money: Money::ZERO, tokens: 10 };
+    let job = Before { key: "job".into(), spent, ..Before::default() };
+    assert_eq!(writer.spent_on(Day(20_000)).unwrap(), [app, job]);
+    drop(writer);
+    // What an older version wrote has no costs: its tokens count.
+    let older = Connection::open(&path).unwrap();
+    for column in ["cost", "cost_at_least", "booked_tokens"] {
+        older.execute_batch(&format!("ALTER TABLE calls DROP COLUMN {column}")).unwrap();
+    }
+    drop(older);
+    let spent = Writer::open(&path).unwrap().spent_on(Day(20_000)).unwrap();
+    assert_eq!(spent[0].spent, Cost { money: Money::ZERO, tokens: 20 });
+    let _ = std::fs::remove_file(&path);
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused_with_its_name() {
+    let path = place("text.sqlite");
+    std::fs::write(&path, "this is not a database, and long enough to be sure").unwrap();
+    let fault = Writer::open(&path).unwrap_err().to_string();
+    assert!(fault.contains("text.sqlite"), "{fault}");
+    let _ = std::fs::remove_file(&path);
+}
