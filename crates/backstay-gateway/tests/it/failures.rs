@@ -439,3 +439,40 @@ async fn nothing_is_sent_after_the_deadline_and_the_caller_hears_before_it() {
     assert_eq!((mute.0.status, mute.1), (504, 2), "{}", mute.0.text());
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_target_that_does_not_take_the_request_hides_no_reply_that_broke_before() {
+    // The first target, the second, and the code that is told.
+    let rows = [
+        ("stream-cut", "status-400", "provider_stream_cut"),
+        ("empty-content", "status-404", "reply_empty"),
+        ("malformed-chunk", "context-exceeded", "reply_malformed"),
+        ("no-finish", "status-422", "provider_stream_cut"),
+        // Nobody had taken the request before.
+        ("status-500", "status-400", "request_rejected"),
+        ("silence", "status-404", "model_not_found"),
+        // The last is a fault of its own.
+        ("stream-cut", "status-500", "provider_error"),
+    ];
+    let route = format!("{TIMERS}\nupstream = \"stream\"\nmax_attempts = 2");
+    let mut setup = Setup::new();
+    for (at, (first, second, _)) in rows.iter().enumerate() {
+        let [one, two] = [format!("h{at}-1"), format!("h{at}-2")];
+        setup = setup.target(&one, "openai", &[first]).target(&two, "openai", &[second]).route(
+            &format!("h{at}"),
+            &[&one, &two],
+            &route,
+        );
+    }
+    let world = setup.start().await;
+    for (at, (first, second, code)) in rows.iter().enumerate() {
+        let body = request(Dialect::OpenaiChat, &format!("h{at}"), HELLO);
+        let seen = world.ask(Dialect::OpenaiChat, &body).await;
+        assert_eq!(seen.header("x-backstay-code"), *code, "{first}, {second}: {}", seen.text());
+        assert_eq!(seen.attempts(), 2, "{first}, {second}");
+        let is_of_both = seen.text().contains(&format!("h{at}-1: "));
+        let is_first = !["request_rejected", "model_not_found", "provider_error"].contains(code);
+        assert_eq!(is_of_both, is_first, "{first}, {second}: {}", seen.text());
+    }
+    world.stop().await;
+}

@@ -36,6 +36,10 @@ pub(crate) fn plain(dialect: Dialect, body: &Value) -> Told {
             let message = &choice["message"];
             told.text = word(&message["content"]);
             told.refusal = word(&message["refusal"]);
+            for part in message["content"].as_array().into_iter().flatten() {
+                told.text.push_str(&word(&part["text"]));
+                told.refusal.push_str(&word(&part["refusal"]));
+            }
             told.finish = choice["finish_reason"].as_str().map(str::to_owned);
             for call in message["tool_calls"].as_array().into_iter().flatten() {
                 let function = &call["function"];

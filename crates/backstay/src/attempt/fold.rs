@@ -186,7 +186,7 @@ pub(super) async fn lead(
 ) -> Result<Got, Failure> {
     let said = Waiting::new(told.caller).of_choices(told.choices);
     let mut led = Led { said, came: Vec::new(), refuses: false };
-    let mut text = 0;
+    let (mut text, mut is_open) = (0, false);
     while !led.said.is_over() {
         let began = opened.first_content().filter(|_| !led.said.has_call());
         let until = began.zip(lead.time()).map(|(began, time)| began + time);
@@ -197,7 +197,11 @@ pub(super) async fn lead(
             Err(Late::Fault(failure)) => return Err(failure),
             Err(Late::Lead) => return Ok(released(opened, lead, led, Pacing::Late)),
         };
-        led.refuses |= text == 0 && matches!(sign(&piece)?, Sign::Refusal);
+        if !is_open {
+            let sign = sign(&piece)?;
+            led.refuses = matches!(sign, Sign::Refusal);
+            is_open = !matches!(sign, Sign::Wait);
+        }
         text += piece.text_bytes();
         if matches!(lead, Lead::Window(Window { time: Some(_), .. })) {
             led.came.push(Instant::now());

@@ -22,7 +22,6 @@ use super::{Call, End, Plan};
 use crate::attempt::{Failure, Got, Over, Seen, Whole};
 use crate::clock::ThreadDice;
 use crate::contract::CapOwner;
-use crate::fault::CallError;
 use crate::policy::{Pinning, RefusalPolicy};
 use crate::record::Outcome;
 use crate::route::{self, Armed, Brought, Ending, Stay, Timed};
@@ -414,7 +413,7 @@ impl Call {
                 Plan::Over
             }
         };
-        self.last = Some(failure);
+        self.failed(failure);
     }
 
     /// Leaves a target for good where its fault would come again.
@@ -452,20 +451,6 @@ impl Call {
             _ => Outcome::Refused,
         };
         End::Reply(Box::new(whole), outcome, Vec::new())
-    }
-
-    /// The typed failure that stands for `failure`.
-    fn error(&self, failure: &Failure) -> CallError {
-        let target = self.target_id();
-        let tries = self.attempts;
-        let plural = if tries == 1 { "attempt" } else { "attempts" };
-        let note = format!(
-            "no valid answer after {tries} {plural}; last: {target}: {}; see `backstay explain {}`",
-            failure.note, self.contract.call_id
-        );
-        CallError::attempt(failure.fault, note)
-            .told_by(failure.provider.clone())
-            .again_after(failure.server_delay)
     }
 }
 

@@ -56,7 +56,7 @@ impl Call {
             self.end = Some(End::LastResort);
             return;
         }
-        let last = self.last.as_ref();
+        let last = self.last.as_ref().map(|last| self.cause(last));
         let note = match last {
             Some(last) => format!("{note}; last fault: {}", last.note),
             None => note,

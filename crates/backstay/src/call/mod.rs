@@ -2,6 +2,7 @@
 
 mod again;
 mod amended;
+mod chain;
 mod facts;
 mod finish;
 mod guarded;
@@ -46,6 +47,7 @@ use crate::route::{self, Halt, Held, Step, Stop};
 use crate::validate::{self, Asked, Checks, Edit};
 use again::Reasks;
 use amended::{Amended, Best};
+use chain::Begun;
 use pay::Bill;
 pub(crate) use pay::Purse;
 pub(crate) use rescue::Anew;
@@ -170,6 +172,8 @@ pub(crate) struct Call {
     end: Option<End>,
     /// The last failure, for the final error.
     last: Option<Failure>,
+    /// The last reply that began and came to nothing.
+    begun: Option<Box<Begun>>,
     /// What the row needs of the last attempt.
     seen: LastSeen,
     /// What was lost of the answer, in few words.
@@ -261,6 +265,7 @@ impl Call {
             trail: Trail::with_room(),
             end: None,
             last: None,
+            begun: None,
             seen: LastSeen::default(),
             notes: notes.into_iter().collect(),
             edits: Vec::new(),

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use backstay_wire::Dialect;
@@ -27,6 +28,7 @@ pub(crate) struct Heard {
 pub(crate) struct Played {
     address: SocketAddr,
     heard: Arc<Mutex<Vec<Heard>>>,
+    said: Arc<AtomicUsize>,
     _tasks: JoinSet<()>,
 }
 
@@ -38,15 +40,25 @@ impl Played {
     pub(crate) async fn start(exchanges: Vec<Value>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let address = listener.local_addr().expect("an address");
-        let heard = Arc::<Mutex<Vec<Heard>>>::default();
+        let (heard, said) = (Arc::<Mutex<Vec<Heard>>>::default(), Arc::<AtomicUsize>::default());
+        let play = Play {
+            exchanges: exchanges.into(),
+            heard: Arc::clone(&heard),
+            said: Arc::clone(&said),
+        };
         let mut tasks = JoinSet::new();
-        tasks.spawn(accept(listener, Arc::from(exchanges), Arc::clone(&heard)));
-        Self { address, heard, _tasks: tasks }
+        tasks.spawn(accept(listener, play));
+        Self { address, heard, said, _tasks: tasks }
     }
 
     /// What it was asked so far.
     pub(crate) fn heard(&self) -> Vec<Heard> {
         self.heard.lock().clone()
+    }
+
+    /// Steps of streams it wrote so far, over all requests.
+    pub(crate) fn said(&self) -> usize {
+        self.said.load(Ordering::Relaxed)
     }
 
     /// Its table in a config.
@@ -65,14 +77,23 @@ impl Played {
     }
 }
 
-async fn accept(listener: TcpListener, exchanges: Arc<[Value]>, heard: Arc<Mutex<Vec<Heard>>>) {
+/// What its connections share.
+#[derive(Clone)]
+struct Play {
+    exchanges: Arc<[Value]>,
+    heard: Arc<Mutex<Vec<Heard>>>,
+    said: Arc<AtomicUsize>,
+}
+
+async fn accept(listener: TcpListener, shared: Play) {
     let mut tasks = JoinSet::new();
     while let Ok((socket, _)) = listener.accept().await {
-        tasks.spawn(serve(socket, Arc::clone(&exchanges), Arc::clone(&heard)));
+        tasks.spawn(serve(socket, shared.clone()));
     }
 }
 
-async fn serve(mut socket: TcpStream, exchanges: Arc<[Value]>, heard: Arc<Mutex<Vec<Heard>>>) {
+async fn serve(mut socket: TcpStream, shared: Play) {
+    let Play { exchanges, heard, said } = shared;
     let mut came = Vec::new();
     for before in 0.. {
         let Some(body) = request(&mut socket, &mut came).await else { return };
@@ -86,7 +107,7 @@ async fn serve(mut socket: TcpStream, exchanges: Arc<[Value]>, heard: Arc<Mutex<
             return;
         }
         if let Some(stream) = exchange.get("sse") {
-            if play(&mut socket, stream).await.is_none() {
+            if play(&mut socket, stream, &said).await.is_none() {
                 return;
             }
             continue;
@@ -122,7 +143,7 @@ async fn request(socket: &mut TcpStream, came: &mut Vec<u8>) -> Option<Value> {
 const SETTLE: Duration = Duration::from_millis(2);
 
 /// Plays the steps of a stream. `None`: the connection is over.
-async fn play(socket: &mut TcpStream, stream: &Value) -> Option<()> {
+async fn play(socket: &mut TcpStream, stream: &Value, said: &AtomicUsize) -> Option<()> {
     let status = stream["http_status"].as_u64().unwrap_or(200);
     let kind = "content-type: text/event-stream\r\ntransfer-encoding: chunked";
     socket.write_all(format!("HTTP/1.1 {status} Said\r\n{kind}\r\n\r\n").as_bytes()).await.ok()?;
@@ -146,6 +167,7 @@ async fn play(socket: &mut TcpStream, stream: &Value) -> Option<()> {
             chunk.extend_from_slice(&bytes);
             chunk.extend_from_slice(b"\r\n");
             socket.write_all(&chunk).await.ok()?;
+            said.fetch_add(1, Ordering::Relaxed);
             tokio::time::sleep(SETTLE).await;
         }
     }
@@ -155,7 +177,7 @@ async fn play(socket: &mut TcpStream, stream: &Value) -> Option<()> {
 }
 
 /// The bytes of a step of text or of hex digits.
-fn bytes(step: &Value) -> Vec<u8> {
+pub(super) fn bytes(step: &Value) -> Vec<u8> {
     if let Some(text) = step["text"].as_str() {
         return text.as_bytes().to_vec();
     }

@@ -1,6 +1,8 @@
 //! How the events of a stream are passed on to the caller, and what has passed.
 
+use backstay_decide::fault::Fault;
 use backstay_decide::recover::rescue::{Released, Way};
+use backstay_wire::chat::{Fold, Quirk};
 use backstay_wire::dialect::{StreamWriter, UsageEvent};
 use backstay_wire::{Delta, Dialect, Usage};
 use bytes::Bytes;
@@ -11,6 +13,7 @@ use super::{COMMENT, Piece};
 use crate::attempt::{Failure, classify};
 use crate::call::Call;
 use crate::contract::Wants;
+use crate::policy::StreamMode;
 
 /// How events are passed on, and what has passed.
 #[derive(Debug)]
@@ -25,6 +28,8 @@ pub(super) struct Passing {
     before: Usage,
     /// Elements not known here, each counted.
     pub(super) unknown: u64,
+    /// The tool calls that were told anew while they came.
+    calls: Option<Box<Fold>>,
     /// What was sent, or why no other reply could take this one's place.
     sent: Result<Box<Sent>, &'static str>,
     /// What holds a reply back that takes another one's place.
@@ -65,10 +70,13 @@ impl Passing {
             let writer = caller.stream_writer("", usage_event(usage_asked));
             How::Anew(Box::new(writer))
         };
+        let tells_calls =
+            matches!(how, How::Anew(_)) && call.contract.stream_mode == StreamMode::Passthrough;
         Self {
             how,
             caller,
             usage_asked,
+            calls: tells_calls.then(Box::default),
             ends: Ends::default(),
             usage: Usage::default(),
             before: Usage::default(),
@@ -133,13 +141,16 @@ impl Passing {
                 Delta::Unknown(_) => self.unknown += 1,
                 Delta::Usage(usage) => self.usage.overwrite(*usage),
                 Delta::Error(error) => return Passed::Broken(classify::in_stream(error.clone())),
-                Delta::End => match self.ends.whole() {
+                Delta::End => match self.whole() {
                     Ok(whole) => ended = Some(whole),
                     Err(failure) => return Passed::Broken(failure),
                 },
                 // What is told anew is told of the first choice only.
                 Delta::OtherChoice { .. } if matches!(self.how, How::Anew(_)) => {}
                 delta => {
+                    if let Some(calls) = self.calls.as_mut().filter(|_| delta.is_call()) {
+                        calls.push(delta);
+                    }
                     if let Err(failure) = self.ends.note(delta) {
                         return Passed::Broken(failure);
                     }
@@ -154,6 +165,22 @@ impl Passing {
             Some(ended) => Passed::Last(bytes, ended),
             None => Passed::On(bytes),
         }
+    }
+
+    /// How the stream ended, now that no more comes.
+    ///
+    /// # Errors
+    /// It is not whole, or its tool calls were told as they are not meant: a server that says
+    /// arguments again shows so only in the end, and the caller's dialect has no word to take them
+    /// back.
+    pub(super) fn whole(&mut self) -> Result<Ended, Failure> {
+        let ended = self.ends.whole()?;
+        let calls = self.calls.take().map(|calls| calls.into_reply());
+        if calls.is_some_and(|reply| reply.quirks.contains(&Quirk::ArgumentsAgain)) {
+            let note = "the arguments of a tool call came more than once, and all of them are out";
+            return Err(Failure::new(Fault::MalformedReply, note));
+        }
+        Ok(ended)
     }
 
     /// What of `piece` comes after what was sent. `None`: nothing.

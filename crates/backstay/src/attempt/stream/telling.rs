@@ -252,7 +252,13 @@ impl Telling {
                 return told;
             }
         }
-        let Some(ended) = self.ended() else { return Told::Broken(failure) };
+        if self.ended().is_none() {
+            return Told::Broken(failure);
+        }
+        let ended = match self.passing.whole() {
+            Ok(ended) => ended,
+            Err(failure) => return Told::Broken(failure),
+        };
         let last = self.passing.terminal();
         let last = self.reported(last);
         self.push(last, ready);
