@@ -154,7 +154,13 @@ fn anthropic(told: &mut Told, event: &str, data: &str) {
         }
         "message_stop" => told.terminals += 1,
         "error" => told.errors.push(value),
-        "content_block_start" | "content_block_stop" | "ping" => {}
+        // A call without a fragment has the arguments of its start: none.
+        "content_block_stop" => {
+            if let Some((_, arguments)) = told.calls.last_mut().filter(|call| call.1.is_empty()) {
+                arguments.push_str("{}");
+            }
+        }
+        "content_block_start" | "ping" => {}
         other => told.broken.push(format!("event {other}")),
     }
 }

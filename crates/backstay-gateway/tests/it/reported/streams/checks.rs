@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use backstay::policy::StreamMode;
 use backstay::record::Row;
+use backstay_decide::fault::Fault;
 use backstay_wire::Dialect;
 use backstay_wire::chat::Quirk;
 use serde_json::Value;
@@ -43,7 +44,14 @@ struct Run {
 
 impl<'a> Checks<'a> {
     pub(super) fn of(case: &'a Value, setting: Setting) -> Self {
-        Self { case, setting, reach: Reach::of(&targets(case, setting)[0]) }
+        let mut reach = Reach::of(&targets(case, setting)[0]);
+        // A loop gets no further than to the copy at which it is known.
+        if let Some(most) = most(&case["expected"]["detected_by_repeat"]) {
+            let times = case["input"]["gen"]["repeat_times"].as_u64();
+            let times = times.and_then(|times| usize::try_from(times).ok());
+            reach.shown = reach.shown * most / times.expect("a number");
+        }
+        Self { case, setting, reach }
     }
 
     pub(super) async fn problems(&self) -> Vec<String> {
@@ -86,7 +94,7 @@ impl<'a> Checks<'a> {
         let (seen, told) = (&run.seen, &run.told);
         let word = value.as_str().unwrap_or_default();
         let unless = |holds: bool, said: String| (!holds).then_some(said);
-        let asked = run.heard[0].len() as u64;
+        let asked = run.heard[0].len();
         match key {
             "outcome" | "tool_calls" | "finish_reason" | "flag" if self.came_as_it_is(run) => None,
             "outcome" => self.outcome(word, run),
@@ -139,16 +147,16 @@ impl<'a> Checks<'a> {
                 let (noted, asked) =
                     (run.row.attempts as usize, run.heard.iter().map(Vec::len).sum::<usize>());
                 let told = format!("{noted} recorded, {asked} asked");
-                unless(noted == asked && is_count(asked as u64, value), told)
+                unless(noted == asked && is_count(asked, value), told)
             }
-            "primary_error" => self.is_of_the_first(run),
+            "primary_error" => Self::is_of_the_first(run),
             "within_ms" => {
                 let limit = self.case["config"]["ttft_ms"].as_u64().expect("a limit");
                 // 200 ms, and more on a machine that does other things beside.
                 let most = Duration::from_millis(limit + 1_500);
                 unless(seen.took < most || self.is_rescued(run), format!("{:?}", seen.took))
             }
-            "detected_by_repeat" => self.cut_off(word, run),
+            "detected_by_repeat" => self.cut_off(most(value)?, run),
             "downstream" => {
                 unless(self.is_rescued(run) || told.terminals == 0, "a clean end".to_owned())
             }
@@ -231,6 +239,7 @@ impl<'a> Checks<'a> {
             "empty_answer" => "reply_empty",
             "error event, connection closed" => "provider_rate_limited",
             "error" => "",
+            code if Fault::from_code(code).is_some() => code,
             other => return Some(format!("an outcome this test does not know: {other}")),
         };
         self.failed(code, run)
@@ -250,7 +259,7 @@ impl<'a> Checks<'a> {
     }
 
     /// Why the failure told is not the first target's: its model had begun to answer.
-    fn is_of_the_first(&self, run: &Run) -> Option<String> {
+    fn is_of_the_first(run: &Run) -> Option<String> {
         let Some(body) = failure(run) else { return Some("no failure".to_owned()) };
         let (code, told) = (&body["error"]["code"], body["error"]["message"].to_string());
         let is_first = told.contains("p1") && *code == "provider_stream_cut";
@@ -258,8 +267,7 @@ impl<'a> Checks<'a> {
     }
 
     /// Why the provider was not cut off by that many copies, and what the caller got was not.
-    fn cut_off(&self, most: &str, run: &Run) -> Option<String> {
-        let most: usize = most.strip_prefix("<=")?.parse().ok()?;
+    fn cut_off(&self, most: usize, run: &Run) -> Option<String> {
         let lines = usize::try_from(self.case["input"]["gen"]["block_lines"].as_u64()?).ok()?;
         let told = run.told.text.lines().count();
         // The provider says a few more lines until it notices that nobody reads.
@@ -299,10 +307,14 @@ fn failure(run: &Run) -> Option<Value> {
     }
 }
 
-/// Whether `count` is the number wanted, or within `<=` of it.
-fn is_count(count: u64, wanted: &Value) -> bool {
-    let most = wanted.as_str().and_then(|word| word.strip_prefix("<=")?.parse().ok());
-    most.map_or(Some(count) == wanted.as_u64(), |most: u64| count <= most)
+/// The bound that an expectation names by `<=`.
+fn most(wanted: &Value) -> Option<usize> {
+    wanted.as_str()?.strip_prefix("<=")?.parse().ok()
+}
+
+/// Whether `count` is the number wanted, or within its bound.
+fn is_count(count: usize, wanted: &Value) -> bool {
+    most(wanted).map_or(Some(count as u64) == wanted.as_u64(), |most| count <= most)
 }
 
 /// Whatever a case expects: a stream ends once, with its end or with an error, and what is

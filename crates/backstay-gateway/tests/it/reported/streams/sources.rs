@@ -139,7 +139,8 @@ fn looping(input: &Value) -> Value {
     let size = |key: &str| input["gen"][key].as_u64().expect("a number");
     let (lines, times) = (size("block_lines"), size("repeat_times"));
     let line = |at: u64| {
-        let word = |place: u64| WORDS[usize::try_from((at * at + place * (at + 3)) % 23).unwrap()];
+        let word =
+            |place: u64| WORDS[usize::try_from((at * at + place * (at + 3)) % 23).unwrap_or(0)];
         let words: Vec<&str> = (0..7).map(word).collect();
         format!("{at}. {}\n", words.join(" "))
     };
@@ -204,7 +205,9 @@ impl Reach {
         }
         let shows = |delta: &&Delta| !delta.is_call();
         let shown = deltas.iter().filter(shows).map(Delta::text_bytes).sum();
-        deltas.iter().for_each(|delta| fold.push(delta));
+        for delta in &deltas {
+            fold.push(delta);
+        }
         let fails = is_broken || !matches!(fold.outcome(), FoldEnd::Whole { .. });
         let quirks = fold.into_reply().quirks;
         Self { dialect: Some(*dialect), bytes, shown, fails, quirks }
