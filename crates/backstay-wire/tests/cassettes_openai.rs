@@ -26,7 +26,7 @@ use shared::shared;
 
 /// What came of one recorded response.
 enum Outcome {
-    Reply(Reply),
+    Reply(Box<Reply>),
     /// A class of failure, and where it was found.
     Failure(&'static str),
     Malformed(String),
@@ -70,7 +70,7 @@ fn replay_stream(body: &str) -> Outcome {
     }
     match fold.outcome() {
         FoldEnd::Failed(error) => Outcome::Failure(error.class.word()),
-        _ => Outcome::Reply(fold.into_reply()),
+        _ => Outcome::Reply(Box::new(fold.into_reply())),
     }
 }
 
@@ -102,7 +102,7 @@ fn replay(row: &Value) -> Outcome {
         return replay_stream(&body);
     }
     match Dialect::OpenaiChat.read_reply(body.as_bytes()) {
-        Ok(reply) => Outcome::Reply(reply),
+        Ok(reply) => Outcome::Reply(Box::new(reply)),
         Err(ReadFault::Failure(error)) => Outcome::Failure(error.class.word()),
         Err(ReadFault::Malformed(fault)) => Outcome::Malformed(fault.to_string()),
     }

@@ -198,7 +198,7 @@ fn reply() -> impl Strategy<Value = Reply> {
                 .filter(|c| c.finish == Finish::Unknown)
                 .filter_map(|c| c.finish_word.as_ref().map(|w| format!("finish reason: {w}")))
                 .collect();
-            Reply { id, model, created, choices, usage, unknown, quirks: vec![] }
+            Reply { id, model, created, choices, usage, unknown, ..Reply::default() }
         },
     )
 }

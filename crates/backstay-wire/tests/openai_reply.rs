@@ -245,6 +245,7 @@ fn all_choices_are_read() {
 #[test]
 fn what_is_written_reads_back_the_same() {
     let reply = Reply {
+        logprobs: vec![],
         id: "c1".to_owned(),
         model: "m".to_owned(),
         created: 9,
@@ -319,4 +320,15 @@ fn what_the_dialect_cannot_say_is_a_loss_and_a_refusal_stays_a_refusal() {
         ]
     );
     assert!(write(&odd).get("usage").is_none(), "usage nobody gave is not invented");
+}
+
+#[test]
+fn how_likely_the_tokens_of_each_choice_were_is_read_where_it_is_said() {
+    let choice = |logprobs: Value| json!({ "message": { "content": "a" }, "finish_reason": "stop", "logprobs": logprobs });
+    let said = json!({ "content": [{ "token": "a", "logprob": -0.5, "top_logprobs": [] }] });
+    let reply = read(&json!({ "choices": [choice(Value::Null), choice(said), choice(json!(7))] }));
+    let odds: Vec<Vec<f32>> =
+        reply.logprobs.iter().map(|told| told.text.tokens().flatten().copied().collect()).collect();
+    assert_eq!(odds, [vec![], vec![-0.5]]);
+    assert!(read(&json!({ "choices": [choice(Value::Null)] })).logprobs.is_empty());
 }

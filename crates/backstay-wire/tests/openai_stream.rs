@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
-use backstay_wire::chat::{Delta, ProviderError, Quirk, Usage};
+use backstay_wire::chat::{Delta, Logprobs, Odds, ProviderError, Quirk, Usage};
 use backstay_wire::dialect::{Dialect, ErrorOut, UsageEvent};
 use backstay_wire::frame::sse::Event;
 use backstay_wire::{ErrorClass, Finish};
@@ -604,4 +604,33 @@ fn every_choice_is_read_and_told_under_its_own_index() {
     ] {
         assert_eq!(told.matches(part).count(), count, "{part}: {told}");
     }
+}
+
+#[test]
+fn how_likely_the_tokens_were_comes_before_them_and_is_the_reasonings_where_that_comes() {
+    let likely = |delta: Value| {
+        let logprobs = json!({ "content": [{ "token": "a", "logprob": -0.5, "top_logprobs": [
+            { "token": "a", "logprob": -0.5 }, { "token": "b", "logprob": -1.5 }] }] });
+        json!({ "id": "c1", "model": "m", "choices": [{ "index": 0, "delta": delta,
+            "logprobs": logprobs, "finish_reason": null }] })
+        .to_string()
+    };
+    let mut odds = Odds::default();
+    odds.push([-0.5, -1.5]);
+    let said = Logprobs { text: odds.clone(), reasoning: Odds::default() };
+    let thought = Logprobs { text: Odds::default(), reasoning: odds };
+    assert_eq!(
+        rest(&[
+            &likely(json!({ "content": "a" })),
+            &likely(json!({ "reasoning_content": "a", "content": "" })),
+            &chunk(&json!({ "content": "b" })),
+        ]),
+        [
+            Delta::Logprobs(said),
+            text("a"),
+            Delta::Logprobs(thought),
+            Delta::Reasoning("a".to_owned()),
+            text("b"),
+        ]
+    );
 }

@@ -35,13 +35,15 @@ pub(super) struct Unigrams {
     counts: Vec<u16>,
     /// Sum of the weights of all counts.
     weight: u32,
+    /// Whether the model itself says how sure it is: then nothing is counted.
+    outdone: bool,
 }
 
 impl Unigrams {
     /// Takes note of the last of `count` tokens; `back` gives the one so many before it. Returns a
     /// finding where the window says too little.
     pub(super) fn note(&mut self, count: usize, back: impl Fn(usize) -> u32) -> Option<Finding> {
-        if count < WINDOW {
+        if count < WINDOW || self.outdone {
             return None;
         }
         if self.counts.is_empty() {
@@ -56,6 +58,11 @@ impl Unigrams {
         let bits = WINDOW.ilog2() * BIT - self.weight / WINDOW_32;
         let millibits = u32::try_from(u64::from(bits) * 1000 / u64::from(BIT)).unwrap_or(u32::MAX);
         (millibits < TOLD).then_some(Finding::LowEntropy { millibits, tokens: WINDOW_32 })
+    }
+
+    /// The model itself says how sure it is, which is better than to count.
+    pub(super) fn outdo(&mut self) {
+        self.outdone = true;
     }
 
     /// Bytes on the heap.

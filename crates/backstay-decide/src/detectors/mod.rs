@@ -91,7 +91,8 @@ pub struct Guards {
     called: usize,
     opening: Opening,
     calls: SameCalls,
-    sureness: Sureness,
+    /// Of the text, and of the reasoning.
+    sureness: [Sureness; 2],
     found: Found,
 }
 
@@ -112,7 +113,7 @@ impl Guards {
             called: 0,
             opening: Opening::default(),
             calls: SameCalls::default(),
-            sureness: Sureness::default(),
+            sureness: [Sureness::default(); 2],
             found: Found::default(),
         }
     }
@@ -157,11 +158,23 @@ impl Guards {
         self.found.surest_since(from)
     }
 
-    /// Takes how likely the model found the choices for its next token ([`Sureness::note`]).
-    pub fn logprobs(&mut self, logprobs: impl IntoIterator<Item = f32>) -> Option<Signal> {
+    /// Takes how likely the model found the choices for its next token of `channel` ([`Sureness::note`]). From then on
+    /// the entropy of that channel is taken from these alone. Of calls nothing is taken.
+    pub fn logprobs(
+        &mut self,
+        channel: Channel,
+        logprobs: impl IntoIterator<Item = f32>,
+    ) -> Option<Signal> {
         let from = self.found.signals.len();
-        if let Some(finding) = self.sureness.note(logprobs) {
-            self.found.note_loop(self.limits.repetition, None, finding, Level::Soft);
+        let [text, reasoning] = &mut self.sureness;
+        let (sureness, stream) = match channel {
+            Channel::Text => (text, &mut self.text),
+            Channel::Reasoning => (reasoning, &mut self.reasoning),
+            Channel::Call(_) => return None,
+        };
+        stream.leave_entropy();
+        if let Some(finding) = sureness.note(logprobs) {
+            self.found.note_loop(self.limits.repetition, channel, finding, Level::Soft);
         }
         self.found.surest_since(from)
     }

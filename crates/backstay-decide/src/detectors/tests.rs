@@ -266,6 +266,43 @@ fn the_same_call_five_times_is_told() {
     );
 }
 
+/// A text of few words in no order: it says little, and repeats nothing.
+fn murmur(words: u32) -> String {
+    lines(words, |n| {
+        ["one ", "two ", "ten ", "six "][(n * n * 31 + n / 3 * 7) as usize / 5 % 4].into()
+    })
+}
+
+fn says_little(guards: &Guards) -> Vec<Option<Channel>> {
+    let low = |signal: &&Signal| matches!(signal.finding, Finding::LowEntropy { .. });
+    guards.signals().iter().filter(low).map(|signal| signal.channel).collect()
+}
+
+#[test]
+fn a_model_that_is_sure_of_every_token_is_told_by_channel() {
+    let mut guards = Guards::new(Limits::default());
+    for _ in 0..200 {
+        guards.logprobs(Channel::Reasoning, [-0.0001]);
+        guards.logprobs(Channel::Text, [-0.7, -0.8]);
+        guards.logprobs(Channel::Call(0), [-0.0001]);
+    }
+    assert_eq!(says_little(&guards), [Some(Channel::Reasoning)]);
+}
+
+#[test]
+fn a_text_that_says_little_is_told_only_where_the_model_does_not_say_how_sure_it_was() {
+    let text = murmur(600);
+    let mut guards = Guards::new(Limits::default());
+    guards.feed(Channel::Text, &text);
+    guards.feed(Channel::Reasoning, &text);
+    assert_eq!(says_little(&guards), [Some(Channel::Text), Some(Channel::Reasoning)]);
+    let mut guards = Guards::new(Limits::default());
+    guards.logprobs(Channel::Text, [-0.7, -0.8]);
+    guards.feed(Channel::Text, &text);
+    guards.feed(Channel::Reasoning, &text);
+    assert_eq!(says_little(&guards), [Some(Channel::Reasoning)]);
+}
+
 #[test]
 fn prompt_tokens_far_below_the_estimate_are_told() {
     let mut guards = Guards::new(Limits::default());

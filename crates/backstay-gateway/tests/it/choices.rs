@@ -11,7 +11,7 @@ use crate::world::{HELLO, Setup, World, request, streamed};
 const DIALECT: Dialect = Dialect::OpenaiChat;
 
 /// A stream of the Chat Completions API with these chunks, as a response.
-fn response(chunks: &[Value]) -> String {
+pub(crate) fn response(chunks: &[Value]) -> String {
     let events: Vec<String> = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
     let events = events.concat();
     format!(
@@ -20,7 +20,7 @@ fn response(chunks: &[Value]) -> String {
     )
 }
 
-fn chunk(index: u32, delta: &Value, finish: Option<&str>) -> Value {
+pub(crate) fn chunk(index: u32, delta: &Value, finish: Option<&str>) -> Value {
     json!({"id": "x", "object": "chat.completion.chunk", "created": 7, "model": "m",
         "choices": [{"index": index, "delta": delta, "finish_reason": finish}]})
 }

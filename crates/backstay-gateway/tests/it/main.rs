@@ -43,6 +43,7 @@ mod retries;
 mod shadow;
 #[path = "../../../../tests/shared.rs"]
 mod shared;
+mod signals;
 mod simulate;
 mod spend;
 mod streams;

@@ -1,6 +1,7 @@
 //! One step of a streamed reply in the neutral form.
 
 use super::error::ProviderError;
+use super::logprobs::Logprobs;
 use super::quirk::Quirk;
 use super::reply::{Finish, Usage};
 
@@ -23,6 +24,9 @@ pub enum Delta {
     Signature(String),
     /// More of a refusal's words. Never empty.
     Refusal(String),
+    /// How likely the model found the tokens of the text or reasoning that follows. It stands in the events as they
+    /// came, and nowhere else: no writer says it.
+    Logprobs(Logprobs),
     /// A tool call begins.
     ToolStart {
         /// Its place among the reply's tool calls, from 0.

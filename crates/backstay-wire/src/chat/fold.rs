@@ -159,7 +159,7 @@ impl Fold {
                 self.ended = true;
                 self.infer_finish();
             }
-            Delta::Alive => {}
+            Delta::Alive | Delta::Logprobs(_) => {}
             Delta::Quirk(quirk) => self.odd(*quirk),
             // The whole bound is kept here.
             Delta::OtherChoice { choice, delta } => {
@@ -257,6 +257,7 @@ impl Fold {
             usage: self.usage,
             unknown: self.unknown,
             quirks: self.quirks,
+            logprobs: Vec::new(),
         }
     }
 
@@ -419,6 +420,7 @@ fn cost(delta: &Delta) -> usize {
         | Delta::Error(_)
         | Delta::End
         | Delta::Alive
+        | Delta::Logprobs(_)
         | Delta::Quirk(_)
         | Delta::Untold(_)
         | Delta::Unknown(_) => 0,

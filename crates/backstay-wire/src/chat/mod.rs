@@ -3,6 +3,7 @@
 mod delta;
 mod error;
 mod fold;
+mod logprobs;
 mod quirk;
 mod reply;
 mod request;
@@ -11,6 +12,7 @@ mod tell;
 pub use delta::Delta;
 pub use error::{ErrorClass, ProviderError};
 pub use fold::{Fold, FoldEnd, FoldFault, Terminator};
+pub use logprobs::{Logprobs, Odds};
 pub use quirk::Quirk;
 pub use reply::{Choice, Finish, Reply, Usage};
 pub use request::{Chat, Format, ImageSource, Part, Role, Tool, ToolChoice, Turn};

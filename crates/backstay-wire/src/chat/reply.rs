@@ -1,5 +1,6 @@
 //! A whole reply in the neutral form.
 
+use super::logprobs::Logprobs;
 use super::quirk::Quirk;
 use super::request::{Part, join_text};
 
@@ -21,6 +22,8 @@ pub struct Reply {
     pub unknown: Vec<String>,
     /// What was not as the dialect has it and was put right; each kind once.
     pub quirks: Vec<Quirk>,
+    /// [choice] -> how likely the model found its tokens. Empty: not said. Those of a stream stand in its deltas only.
+    pub logprobs: Vec<Logprobs>,
 }
 
 /// One answer.

@@ -7,7 +7,7 @@ use backstay_decide::Fault;
 use backstay_decide::detectors::{
     Attachments, Channel, Finding, Guards, Length, Level, Limits, Signal,
 };
-use backstay_wire::chat::{Part, Turn};
+use backstay_wire::chat::{Logprobs, Part, Turn};
 use backstay_wire::{Chat, Delta, Dialect, Reply};
 use bytes::Bytes;
 
@@ -57,6 +57,10 @@ impl Watched {
     pub(crate) fn feed(&mut self, deltas: &[Delta]) -> Result<(), Failure> {
         for delta in deltas {
             let (channel, text) = match delta {
+                Delta::Logprobs(odds) => {
+                    self.weighs(odds);
+                    continue;
+                }
                 Delta::Text(text) => (Channel::Text, text),
                 Delta::Reasoning(text) => (Channel::Reasoning, text),
                 Delta::ToolArguments { index, fragment } => (Channel::Call(*index), fragment),
@@ -75,6 +79,9 @@ impl Watched {
     /// # Errors
     /// As [`Watched::feed`].
     pub(crate) fn whole(&mut self, reply: &Reply) -> Result<(), Failure> {
+        if let Some(odds) = reply.logprobs.first() {
+            self.weighs(odds);
+        }
         let parts = reply.choices.first().map(|choice| choice.parts.as_slice()).unwrap_or_default();
         let mut calls = 0..;
         for part in parts {
@@ -91,6 +98,16 @@ impl Watched {
             }
         }
         Ok(())
+    }
+
+    /// Takes how likely the model found its tokens. What they show is told, and never sure.
+    fn weighs(&mut self, odds: &Logprobs) {
+        for (channel, odds) in [(Channel::Text, &odds.text), (Channel::Reasoning, &odds.reasoning)]
+        {
+            for choices in odds.tokens() {
+                self.guards.logprobs(channel, choices.iter().copied());
+            }
+        }
     }
 
     /// What was found and is to be told, now that no more comes. What it was cut off for is told by its

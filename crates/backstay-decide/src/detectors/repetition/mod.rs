@@ -82,6 +82,11 @@ impl Repetition {
         }
     }
 
+    /// How sure the model is of this text is known from itself: its entropy is not counted any more.
+    pub(super) fn leave_entropy(&mut self) {
+        self.watch.unigrams.outdo();
+    }
+
     /// Tokens so far.
     pub(super) fn tokens(&self) -> usize {
         self.watch.ring.count()

@@ -2,6 +2,7 @@
 
 pub mod error;
 mod fields;
+mod logprobs;
 pub mod reply;
 pub mod request;
 pub mod stream;

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use super::logprobs;
 use super::wire::{self, Body, Call, Content, Said};
-use crate::chat::{Choice, Finish, Loss, Part, ProviderError, Reply, Usage};
+use crate::chat::{Choice, Finish, Logprobs, Loss, Part, ProviderError, Reply, Usage};
 use crate::dialect::openai_chat::error;
 use crate::dialect::openai_chat::fields::merge;
 use crate::dialect::{Malformed, ReadFault, Written, is_error_body};
@@ -55,6 +56,10 @@ fn read_body(bytes: &[u8], body: Body<'_>) -> Result<Reply, ReadFault> {
             return Err(Malformed::new(path, "expected an object, found nothing").into());
         };
         let mut unknown = vec![];
+        if let Some(told) = choice.logprobs.and_then(logprobs::read) {
+            reply.logprobs.resize_with(index, Logprobs::default);
+            reply.logprobs.push(told);
+        }
         let parts = parts(message, &mut unknown);
         let mut choice = Choice { parts, finish: Finish::Unknown, finish_word };
         let refused = choice.refusal().is_some();

@@ -37,6 +37,7 @@ pub(super) struct Choice<'a> {
     pub(super) index: Loose<'a>,
     pub(super) message: Option<Said<'a>>,
     pub(super) delta: Option<Said<'a>>,
+    pub(super) logprobs: Option<&'a RawValue>,
     pub(super) finish_reason: Loose<'a>,
     pub(super) error: Option<&'a RawValue>,
 }
@@ -181,6 +182,16 @@ impl Said<'_> {
     /// The reasoning; two servers name it differently, some send both with the same text.
     pub(super) fn reasoning(&self) -> Option<&str> {
         self.reasoning_content.text().or_else(|| self.reasoning.text())
+    }
+
+    /// Whether it brings reasoning and no text.
+    pub(super) fn only_reasons(&self) -> bool {
+        let is_silent = match &self.content {
+            Content::None => true,
+            Content::Text(text) => text.is_empty(),
+            Content::Parts(_) => false,
+        };
+        is_silent && self.reasoning().is_some()
     }
 }
 

@@ -100,7 +100,9 @@ impl Waiting {
     pub(crate) fn push(&mut self, piece: Piece) -> Result<(), Failure> {
         let calls = piece.deltas.iter().any(Delta::is_call);
         let beside = |delta: &Delta| {
-            !delta.is_call() && !matches!(delta, Delta::Alive | Delta::Usage(_) | Delta::Unknown(_))
+            !delta.is_call()
+                && !is_aside(delta)
+                && !matches!(delta, Delta::Usage(_) | Delta::Unknown(_))
         };
         self.in_order |= calls && piece.deltas.iter().any(beside);
         for delta in &piece.deltas {
@@ -291,13 +293,16 @@ fn is_any_call(delta: &Delta) -> bool {
     }
 }
 
+/// Whether `delta` adds nothing to what is told.
+fn is_aside(delta: &Delta) -> bool {
+    matches!(delta, Delta::Alive | Delta::Logprobs(_))
+}
+
 /// Whether `piece` is text or reasoning and nothing else that counts.
 fn is_text(piece: &Piece) -> bool {
     let passes = |delta: &Delta| {
-        matches!(
-            delta,
-            Delta::Text(_) | Delta::Reasoning(_) | Delta::Alive | Delta::OtherChoice { .. }
-        )
+        is_aside(delta)
+            || matches!(delta, Delta::Text(_) | Delta::Reasoning(_) | Delta::OtherChoice { .. })
     };
     piece.deltas.iter().all(passes) && piece.deltas.iter().any(Delta::is_content)
 }

@@ -203,7 +203,7 @@ impl Writer {
             Delta::Usage(usage) => self.usage.overwrite(*usage),
             Delta::Error(error) => self.provider_error(error, out),
             Delta::End => self.end(out),
-            Delta::Alive | Delta::Quirk(_) => {}
+            Delta::Alive | Delta::Logprobs(_) | Delta::Quirk(_) => {}
             Delta::OtherChoice { .. } => self.lose("/choices/1", "only one answer can be given"),
             Delta::Untold(what) | Delta::Unknown(what) => {
                 self.lose("", &format!("{what}: has no form here"));

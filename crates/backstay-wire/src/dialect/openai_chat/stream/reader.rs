@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::super::error;
+use super::super::logprobs;
 use super::super::reply::{content_part, error_among, error_of_choice};
 use super::super::wire::{self, Body, Choice, Content, Said};
 use super::calls::Calls;
@@ -141,6 +142,10 @@ impl Voice {
     }
 
     fn choice(&mut self, choice: &Choice<'_>, out: &mut Vec<Delta>) -> Result<(), Malformed> {
+        if let Some(told) = choice.logprobs.and_then(logprobs::read) {
+            let reasons = choice.delta.as_ref().is_some_and(Said::only_reasons);
+            out.push(Delta::Logprobs(if reasons { told.of_reasoning() } else { told }));
+        }
         if let Some(delta) = &choice.delta {
             let before = out.len();
             self.said(delta, out)?;

@@ -161,12 +161,13 @@ impl Writer {
             Delta::Untold(what) | Delta::Unknown(what) => {
                 self.lose(&format!("{what} cannot be said"));
             }
-            // The stream's own, never a choice's.
+            // The stream's own, never a choice's; and odds belong to the events they came in.
             Delta::Start { .. }
             | Delta::Usage(_)
             | Delta::Error(_)
             | Delta::End
             | Delta::Alive
+            | Delta::Logprobs(_)
             | Delta::Quirk(_)
             | Delta::OtherChoice { .. } => {}
         }

@@ -65,8 +65,11 @@ impl Skip {
                 out.push(delta);
                 Ok(())
             }
-            // It was named before; and it signs reasoning that the caller has, signed or not.
-            Delta::Start { .. } | Delta::Signature(_) | Delta::OtherChoice { .. } => Ok(()),
+            // It was named before; it signs reasoning that the caller has, signed or not; and no writer says odds.
+            Delta::Start { .. }
+            | Delta::Signature(_)
+            | Delta::Logprobs(_)
+            | Delta::OtherChoice { .. } => Ok(()),
             Delta::Refusal(_)
             | Delta::ToolStart { .. }
             | Delta::ToolArguments { .. }

@@ -96,7 +96,7 @@ fn continued(seam: &mut Seam, delta: Delta, out: &mut Vec<Delta>) -> Result<Reac
             out.push(delta);
             Ok(Reached::Past)
         }
-        Delta::Start { .. } => Ok(Reached::Not),
+        Delta::Start { .. } | Delta::Logprobs(_) => Ok(Reached::Not),
         Delta::Usage(_) | Delta::Alive | Delta::Error(_) | Delta::Quirk(_) | Delta::Unknown(_) => {
             out.push(delta);
             Ok(Reached::Not)

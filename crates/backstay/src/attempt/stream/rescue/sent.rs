@@ -56,6 +56,7 @@ impl Sent {
                 Delta::Start { .. }
                 | Delta::Usage(_)
                 | Delta::Alive
+                | Delta::Logprobs(_)
                 | Delta::Quirk(_)
                 | Delta::Signature(_) => {}
                 Delta::Refusal(_) => self.ends("a refusal was sent"),
