@@ -42,6 +42,9 @@ use repetition::{Care, Repetition};
 /// Signals that are kept of a reply. Each kind is told once a channel, and calls are many.
 const MOST_SIGNALS: usize = 64;
 
+/// Calls of the conversation before a reply that are worth telling its guards of.
+pub const CALLS_BEFORE: usize = calls::TOLD as usize - 1;
+
 /// What is done about a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reaction {
@@ -61,7 +64,7 @@ pub struct Limits {
     pub repetition: Reaction,
     /// How long a reply may be.
     pub length: Length,
-    /// How quickly it must come. `None`: as it likes.
+    /// How quickly it is to come. `None`: as it likes.
     pub pace: Option<Floor>,
     /// Refusals in words. They are never hard.
     pub refusal: Reaction,
@@ -100,6 +103,7 @@ pub struct Guards {
 #[derive(Clone, Debug, Default)]
 struct Found {
     signals: Vec<Signal>,
+    choice: u32,
 }
 
 impl Guards {
@@ -118,6 +122,13 @@ impl Guards {
         }
     }
 
+    /// The same for another answer of the reply than the first one.
+    #[must_use]
+    pub fn of_choice(mut self, choice: u32) -> Self {
+        self.found.choice = choice;
+        self
+    }
+
     /// Takes the next piece of `channel`. Returns the surest of the signals that are new.
     pub fn feed(&mut self, channel: Channel, piece: &str) -> Option<Signal> {
         let from = self.found.signals.len();
@@ -128,7 +139,10 @@ impl Guards {
         let stream = match channel {
             Channel::Text => &mut self.text,
             Channel::Reasoning => &mut self.reasoning,
-            Channel::Call(number) => arguments(&mut self.call, &mut self.called, number),
+            Channel::Call(number) => {
+                self.calls.feed(number, piece);
+                arguments(&mut self.call, &mut self.called, number)
+            }
         };
         stream.feed(piece, |finding, level| found.note_loop(reaction, channel, finding, level));
         self.judge_length();
@@ -144,18 +158,28 @@ impl Guards {
         match channel {
             Channel::Text => self.opening.feed(text),
             Channel::Reasoning => {}
-            Channel::Call(number) => _ = arguments(&mut self.call, &mut self.called, number),
+            Channel::Call(number) => {
+                self.calls.feed(number, text);
+                arguments(&mut self.call, &mut self.called, number);
+            }
         }
         None
     }
 
-    /// Takes a whole call of a tool, from this reply or from the conversation before it, in order.
-    pub fn call(&mut self, tool: &str, arguments: &str) -> Option<Signal> {
-        let from = self.found.signals.len();
-        if let Some(finding) = self.calls.note(tool, arguments) {
-            self.found.note_loop(self.limits.repetition, None, finding, Level::Soft);
-        }
-        self.found.surest_since(from)
+    /// Call `number` of a tool begins in this reply; its arguments are fed as [`Channel::Call`].
+    pub fn begin_call(&mut self, number: u32, tool: &str) {
+        self.calls.begin(number, tool);
+    }
+
+    /// Whether the reply calls a tool.
+    pub fn has_calls(&self) -> bool {
+        self.calls.any()
+    }
+
+    /// Takes a whole call of the conversation before this reply. They come in order, the last [`CALLS_BEFORE`] are
+    /// enough, and they are told of only where the reply makes the same call again.
+    pub fn called_before(&mut self, tool: &str, arguments: &str) {
+        self.calls.before(tool, arguments);
     }
 
     /// Takes how likely the model found the choices for its next token of `channel` ([`Sureness::note`]). From then on
@@ -179,20 +203,12 @@ impl Guards {
         self.found.surest_since(from)
     }
 
-    /// Judges the pace, `elapsed` after the first content. The signal is hard.
-    pub fn pace(&mut self, elapsed: Duration) -> Option<Signal> {
-        let finding = self.limits.pace?.judge(narrow(self.tokens()), elapsed)?;
+    /// Judges the pace of a reply of so many tokens in all, for which was waited `elapsed` after the first content. A
+    /// slow reply is a reply: the signal is soft.
+    pub fn pace(&mut self, tokens: usize, elapsed: Duration) -> Option<Signal> {
+        let finding = self.limits.pace?.judge(narrow(tokens), elapsed)?;
         let from = self.found.signals.len();
-        self.found.note(Signal { finding, level: Level::Hard, channel: None });
-        self.found.surest_since(from)
-    }
-
-    /// Judges the prompt tokens that the provider reports, cached ones included, by an estimate from what
-    /// such prompts took before. Small prompts pass.
-    pub fn prompt_tokens(&mut self, reported: u64, estimated: u64) -> Option<Signal> {
-        let finding = lost::unread(reported, estimated)?;
-        let from = self.found.signals.len();
-        self.found.note(Signal { finding, level: Level::Soft, channel: None });
+        self.found.note(finding, Level::Soft, None);
         self.found.surest_since(from)
     }
 
@@ -205,8 +221,11 @@ impl Guards {
         for (channel, stream) in streams.into_iter().chain(call) {
             stream.finish(|finding, level| found.note_loop(reaction, channel, finding, level));
         }
-        self.judge_length();
         self.judge_words();
+        if let Some(finding) = self.calls.finish() {
+            self.found.note_loop(reaction, None, finding, Level::Soft);
+        }
+        self.judge_length();
         self.found.surest_since(from)
     }
 
@@ -251,12 +270,12 @@ impl Guards {
     fn judge_length(&mut self) {
         let tokens = narrow(self.tokens());
         if let Some((finding, level)) = self.limits.length.judge(tokens) {
-            self.found.note(Signal { finding, level, channel: None });
+            self.found.note(finding, level, None);
         }
         let expected = self.limits.length.nearly_used(tokens);
         if let Some(expected) = expected.filter(|_| self.found.has_two_signs()) {
             let finding = Finding::Degenerate { expected };
-            self.found.note(Signal { finding, level: Level::Soft, channel: None });
+            self.found.note(finding, Level::Soft, None);
         }
     }
 
@@ -267,14 +286,21 @@ impl Guards {
             return;
         }
         let opening = self.opening.normalised();
-        let soft = |finding| Signal { finding, level: Level::Soft, channel: Some(Channel::Text) };
+        let mut told = |finding| self.found.note(finding, Level::Soft, Some(Channel::Text));
         if may_refuse && refusal::refuses(&opening) {
-            self.found.note(soft(Finding::Refusal));
+            told(Finding::Refusal);
         }
         if may_miss && lost::misses_attachment(&opening) {
-            self.found.note(soft(Finding::MissesAttachment));
+            told(Finding::MissesAttachment);
         }
     }
+}
+
+/// Judges the prompt tokens that a provider reports, cached ones included, by an estimate from what such prompts took
+/// before. Small prompts pass. The signal is soft.
+pub fn unread(reported: u64, estimated: u64) -> Option<Signal> {
+    let finding = lost::unread(reported, estimated)?;
+    Some(Signal { finding, level: Level::Soft, channel: None, choice: 0 })
 }
 
 /// The stream of the arguments of call `number`. Of calls only the last one is remembered; the tokens of those
@@ -304,11 +330,12 @@ impl Found {
             Reaction::Tell => Level::Soft,
             Reaction::Act => level,
         };
-        self.note(Signal { finding, level, channel: channel.into() });
+        self.note(finding, level, channel.into());
     }
 
-    /// Keeps `signal` if it is the first of its kind, level and channel.
-    fn note(&mut self, signal: Signal) {
+    /// Keeps a signal if it is the first of its kind, level and channel.
+    fn note(&mut self, finding: Finding, level: Level, channel: Option<Channel>) {
+        let signal = Signal { finding, level, channel, choice: self.choice };
         let known = self.signals.iter().any(|known| {
             known.finding.place() == signal.finding.place()
                 && known.level == signal.level

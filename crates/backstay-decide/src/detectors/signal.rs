@@ -32,6 +32,8 @@ pub struct Signal {
     pub level: Level,
     /// Where it was found. `None`: in the reply as a whole.
     pub channel: Option<Channel>,
+    /// In which answer, of several to one request. 0 is the first.
+    pub choice: u32,
 }
 
 /// What was found. Tokens are those of the guard: about as many as the model's own.
@@ -106,11 +108,16 @@ pub enum Finding {
         /// How often in a row.
         times: u32,
     },
+    /// The reply has more answers than are looked at.
+    Unwatched {
+        /// How many are.
+        watched: u32,
+    },
 }
 
 impl Finding {
     /// Names of all findings, in the order of [`code`](Self::code)'s cases.
-    pub const CODES: [&'static str; 12] = [
+    pub const CODES: [&'static str; 13] = [
         "loop",
         "blank",
         "near_loop",
@@ -123,6 +130,7 @@ impl Finding {
         "unread",
         "misses_attachment",
         "same_call",
+        "unwatched",
     ];
 
     /// The stable name, for logs and metrics.
@@ -156,6 +164,7 @@ impl Finding {
             Self::Unread { .. } => 9,
             Self::MissesAttachment => 10,
             Self::SameCall { .. } => 11,
+            Self::Unwatched { .. } => 12,
         }
     }
 }
@@ -195,6 +204,9 @@ impl fmt::Display for Finding {
             }
             Self::MissesAttachment => f.write_str("the reply misses a document that was sent"),
             Self::SameCall { times } => write!(f, "the same tool call {times} times"),
+            Self::Unwatched { watched } => {
+                write!(f, "of the reply's answers only the first {watched} are watched")
+            }
         }
     }
 }
@@ -203,9 +215,13 @@ impl fmt::Display for Signal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.finding)?;
         match self.channel {
-            None | Some(Channel::Text) => Ok(()),
-            Some(Channel::Reasoning) => f.write_str(", in the reasoning"),
-            Some(Channel::Call(number)) => write!(f, ", in the arguments of call {number}"),
+            None | Some(Channel::Text) => {}
+            Some(Channel::Reasoning) => f.write_str(", in the reasoning")?,
+            Some(Channel::Call(number)) => write!(f, ", in the arguments of call {number}")?,
+        }
+        match self.choice {
+            0 => Ok(()),
+            choice => write!(f, ", in choice {choice}"),
         }
     }
 }
@@ -265,6 +281,11 @@ mod tests {
                 "the reply misses a document that was sent",
             ),
             (Finding::SameCall { times: 5 }, "same_call", "the same tool call 5 times"),
+            (
+                Finding::Unwatched { watched: 8 },
+                "unwatched",
+                "of the reply's answers only the first 8 are watched",
+            ),
         ];
         assert_eq!(rows.map(|(finding, ..)| finding.code()), Finding::CODES);
         for (finding, code, words) in rows {

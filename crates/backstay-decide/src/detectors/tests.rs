@@ -143,28 +143,31 @@ fn length_and_pace_are_held_to_their_limits() {
     assert_eq!(guards.feed(Channel::Text, &"word ".repeat(20)), None);
     let soft = guards.feed(Channel::Text, "one two three ").unwrap();
     assert_eq!((soft.level, soft.to_string()), (Level::Soft, "over 20 tokens".to_owned()));
-    assert_eq!(guards.pace(Duration::from_secs(1)), None);
-    assert_eq!(guards.pace(Duration::from_secs(2)), None);
-    let slow = guards.pace(Duration::from_secs(4)).unwrap();
-    assert_eq!(slow.to_string(), "23 tokens in 4.0 s, at least 10.00 a second asked");
+    assert_eq!(guards.pace(guards.tokens(), Duration::from_secs(1)), None);
+    assert_eq!(guards.pace(guards.tokens(), Duration::from_secs(2)), None);
+    let slow = guards.pace(guards.tokens(), Duration::from_secs(4)).unwrap();
+    assert_eq!(
+        (slow.level, slow.to_string()),
+        (Level::Soft, "23 tokens in 4.0 s, at least 10.00 a second asked".to_owned())
+    );
     let hard = guards.feed(Channel::Reasoning, &"word ".repeat(20)).unwrap();
     assert_eq!((hard.level, hard.to_string()), (Level::Hard, "over 30 tokens".to_owned()));
-    assert_eq!(guards.pace(Duration::from_secs(40)), None, "it was told already");
+    assert_eq!(guards.pace(guards.tokens(), Duration::from_secs(40)), None, "it was told already");
     assert_eq!(guards.signals(), [soft, slow, hard]);
 }
 
 #[test]
 fn a_refusal_is_looked_for_in_the_words_of_an_answer_that_calls_no_tool() {
     let words = "I'm sorry, but I can't help with that request.";
-    let refusal =
-        Signal { finding: Finding::Refusal, level: Level::Soft, channel: Some(Channel::Text) };
+    let channel = Some(Channel::Text);
+    let refusal = Signal { finding: Finding::Refusal, level: Level::Soft, channel, choice: 0 };
     assert_eq!(fed(Limits::default(), Channel::Text, words), [refusal]);
     assert_eq!(fed(Limits::default(), Channel::Reasoning, words), []);
     assert_eq!(fed(Limits::default(), Channel::Call(0), words), []);
     let off = Limits { refusal: Reaction::Off, ..Limits::default() };
     assert_eq!(fed(off, Channel::Text, words), []);
     let mut calls = [Guards::new(Limits::default()), Guards::new(Limits::default())];
-    calls[0].call("search", "{}");
+    calls[0].begin_call(0, "search");
     calls[1].feed(Channel::Call(0), "{}");
     for mut guards in calls {
         guards.feed(Channel::Text, words);
@@ -231,14 +234,15 @@ fn two_signs_of_a_loop_near_the_expected_end_are_degenerate() {
     let alike = lines(40, |n| format!("The train number {} goes at {} from here\n", n * n, n * 7));
     let told = |channels: &[Channel], calls: u32, words: usize| {
         let mut guards = Guards::new(limits);
-        for _ in 0..calls {
-            guards.call("search", "{}");
+        for number in 0..calls {
+            guards.begin_call(10 + number, "search");
         }
         for channel in channels {
             guards.feed(*channel, &alike);
         }
         let rest = words.saturating_sub(guards.tokens());
         guards.feed(Channel::Call(0), &lines(u32::try_from(rest).unwrap(), |n| format!("x{n}\n")));
+        guards.finish();
         let degenerate = |signal: &&Signal| matches!(signal.finding, Finding::Degenerate { .. });
         guards.signals().iter().find(degenerate).map(ToString::to_string)
     };
@@ -249,21 +253,63 @@ fn two_signs_of_a_loop_near_the_expected_end_are_degenerate() {
     assert_eq!(told(&[Channel::Text], 5, 0), None, "much is to come");
 }
 
-#[test]
-fn the_same_call_five_times_is_told() {
+/// What is found where the conversation made `before` calls, and the reply makes `calls`.
+fn same_calls(before: &[&str], calls: &[&[&str]]) -> Option<String> {
     let mut guards = Guards::new(Limits::default());
-    for _ in 0..4 {
-        assert_eq!(guards.call("search", "{\"q\": 1}"), None);
+    for (number, pieces) in (0..).zip(calls) {
+        guards.begin_call(number, "search");
+        for piece in *pieces {
+            guards.feed(Channel::Call(number), piece);
+        }
     }
-    assert_eq!(guards.call("search", "{\"q\":2}"), None);
-    for _ in 0..4 {
-        assert_eq!(guards.call("search", "{\"q\": 1}"), None);
+    for arguments in before {
+        guards.called_before("search", arguments);
     }
-    let signal = guards.call("search", "{\"q\":1}").unwrap();
-    assert_eq!(
-        (signal.level, signal.to_string()),
-        (Level::Soft, "the same tool call 5 times".into())
-    );
+    let signal = guards.finish()?;
+    assert_eq!(signal.level, Level::Soft);
+    Some(signal.to_string())
+}
+
+#[test]
+fn the_same_call_five_times_in_a_row_is_told_where_the_reply_makes_it_again() {
+    let (same, other) = ("{\"q\": 1}", "{\"q\": 2}");
+    let told = Some("the same tool call 5 times".to_owned());
+    assert_eq!(same_calls(&[same; 4], &[&["{\"q\"", ":1}"]]), told);
+    assert_eq!(same_calls(&[same; 3], &[&[same]]), None);
+    assert_eq!(same_calls(&[same; 4], &[&[other]]), None, "it has left the row");
+    assert_eq!(same_calls(&[same, other, same, same, same], &[&[same]]), None);
+    assert_eq!(same_calls(&[same; 5], &[]), None, "the reply calls nothing");
+    assert_eq!(same_calls(&[], &[&[same][..]; 5]), told);
+    assert_eq!(same_calls(&[same; 3], &[&[same], &[same], &[other]]), told);
+    assert_eq!(same_calls(&["{}"; 4], &[&[]]), told, "no arguments are empty ones");
+    assert_eq!(CALLS_BEFORE, 4);
+}
+
+#[test]
+fn calls_are_the_same_by_tool_and_arguments_however_their_pieces_mix() {
+    let mut guards = Guards::new(Limits::default());
+    for number in 0..5 {
+        guards.begin_call(number, if number == 2 { "fetch" } else { "search" });
+    }
+    for piece in ["{\"q\":", "1}"] {
+        for number in 0..5 {
+            guards.feed(Channel::Call(number), piece);
+        }
+    }
+    assert!(guards.has_calls());
+    assert_eq!(guards.finish(), None, "another tool is between them");
+}
+
+#[test]
+fn a_signal_names_its_answer_unless_that_is_the_first() {
+    let text = "The cat sat on the mat and looked at me. ".repeat(30);
+    let told = |choice| {
+        let mut guards = Guards::new(Limits::default()).of_choice(choice);
+        guards.feed(Channel::Reasoning, &text).unwrap().to_string()
+    };
+    let first = "period of 11 tokens, 11 copies, 128 tokens, in the reasoning";
+    assert_eq!(told(0), first);
+    assert_eq!(told(3), format!("{first}, in choice 3"));
 }
 
 /// A text of few words in no order: it says little, and repeats nothing.
@@ -305,11 +351,14 @@ fn a_text_that_says_little_is_told_only_where_the_model_does_not_say_how_sure_it
 
 #[test]
 fn prompt_tokens_far_below_the_estimate_are_told() {
-    let mut guards = Guards::new(Limits::default());
-    assert_eq!(guards.prompt_tokens(6000, 10_000), None);
-    assert_eq!(guards.prompt_tokens(10, 511), None);
-    assert!(guards.prompt_tokens(5999, 10_000).is_some());
-    assert!(Guards::new(Limits::default()).prompt_tokens(10, 512).is_some());
+    assert_eq!(unread(6000, 10_000), None);
+    assert_eq!(unread(10, 511), None);
+    assert!(unread(10, 512).is_some());
+    let told = unread(5999, 10_000).unwrap();
+    assert_eq!(
+        (told.level, told.to_string()),
+        (Level::Soft, "5999 prompt tokens reported, about 10000 sent".to_owned())
+    );
 }
 
 #[test]

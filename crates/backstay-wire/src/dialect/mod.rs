@@ -4,6 +4,7 @@
 //! provider family means a folder and one arm in each `match` here.
 
 pub mod anthropic;
+mod called;
 pub(crate) mod errors;
 pub mod openai_chat;
 mod place;
@@ -15,6 +16,7 @@ use serde_json::Value;
 use crate::chat::{Chat, Delta, Loss, ProviderError, Reply, Usage};
 use crate::frame::sse::Event;
 
+pub use called::Called;
 pub use openai_chat::request::CapField;
 pub use place::{OpenBlock, StreamPlace};
 
@@ -93,6 +95,15 @@ impl Dialect {
         match self {
             Self::OpenaiChat => openai_chat::request::read(body),
             Self::Anthropic => anthropic::request::read(body),
+        }
+    }
+
+    /// The last `most` tool calls of the conversation in a request, in order. It is read from its end, and only as
+    /// far as they reach. What cannot be read has none.
+    pub fn last_calls(self, body: &[u8], most: usize) -> Vec<Called> {
+        match self {
+            Self::OpenaiChat => called::last(body, most, openai_chat::called::read),
+            Self::Anthropic => called::last(body, most, anthropic::called::read),
         }
     }
 

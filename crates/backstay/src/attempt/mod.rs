@@ -234,7 +234,7 @@ async fn one(
     let whole = read::reply(&seen.armed, &head, body, engine.clock().wall())?;
     if let Some(mut watched) = Watched::of(contract) {
         seen.cut = watched.whole(&whole.reply).err();
-        seen.signals = watched.told();
+        seen.signals = watched.told(Duration::ZERO);
     }
     Ok(Got::Whole(Box::new(whole)))
 }

@@ -1,6 +1,6 @@
 //! What the guards of a call found: told in its notes, the log and the metrics.
 
-use backstay_decide::detectors::{Finding, Guards, Limits, Signal};
+use backstay_decide::detectors::{self, Finding, Signal};
 use backstay_decide::fault::Fault;
 use backstay_decide::recover::{self, Next};
 
@@ -86,7 +86,6 @@ impl Call {
         if self.contract.guards.context == OnFinding::Off {
             return None;
         }
-        let estimated = stop.health.learned(sent)?;
-        Guards::new(Limits::default()).prompt_tokens(reported, estimated)
+        detectors::unread(reported, stop.health.learned(sent)?)
     }
 }

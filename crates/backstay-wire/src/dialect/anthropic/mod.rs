@@ -6,6 +6,7 @@
 //! keeps them all. Of a request nothing is dropped: see [`request`].
 
 pub(crate) mod block;
+pub(crate) mod called;
 pub mod error;
 pub mod reply;
 pub mod request;

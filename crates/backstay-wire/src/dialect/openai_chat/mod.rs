@@ -1,5 +1,6 @@
 //! `OpenAI` Chat Completions, and every server that speaks it.
 
+pub(crate) mod called;
 pub mod error;
 mod fields;
 mod logprobs;

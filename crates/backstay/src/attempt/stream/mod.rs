@@ -111,6 +111,8 @@ pub struct Opened {
     /// When the first content came.
     first_content: Option<Instant>,
     gaps: Gaps,
+    /// The waits for content after the first, where the guards ask for it.
+    waited: Option<Duration>,
     ended: bool,
     /// Whether usage came.
     has_usage: bool,
@@ -139,6 +141,7 @@ impl Opened {
             timers,
             first_content: None,
             gaps: Gaps::default(),
+            waited: None,
             ended: false,
             has_usage: false,
             all_said: false,
@@ -155,12 +158,14 @@ impl Opened {
 
     /// The same, with what it says watched by `watched`.
     pub(super) fn watched_by(self, watched: Option<Watched>) -> Self {
-        Self { watched: watched.map(Box::new), ..self }
+        let is_paced = watched.as_ref().is_some_and(Watched::is_paced);
+        Self { waited: is_paced.then_some(Duration::ZERO), watched: watched.map(Box::new), ..self }
     }
 
     /// What the guards found and let pass, now that no more is read.
     pub(crate) fn signals(&mut self) -> Vec<Signal> {
-        self.watched.take().map(|mut watched| watched.told()).unwrap_or_default()
+        let waited = self.waited.unwrap_or_default();
+        self.watched.take().map(|mut watched| watched.told(waited)).unwrap_or_default()
     }
 
     /// How long after sending the first content came. `None`: not yet.
@@ -352,8 +357,19 @@ impl Opened {
         let waited = self.waiting.take();
         if self.first_content.is_none() {
             self.first_content = Some(Instant::now());
-        } else if let Some(began) = waited.filter(|_| self.gaps.is_due()) {
-            self.gaps.note(began.elapsed());
+            return;
+        }
+        let Some(began) = waited else { return };
+        let is_due = self.gaps.is_due();
+        if !is_due && self.waited.is_none() {
+            return;
+        }
+        let gap = began.elapsed();
+        if let Some(waited) = &mut self.waited {
+            *waited += gap;
+        }
+        if is_due {
+            self.gaps.note(gap);
         }
     }
 
