@@ -296,8 +296,8 @@ impl Guards {
     }
 }
 
-/// Judges the prompt tokens that a provider reports, cached ones included, by an estimate from what such prompts took
-/// before. Small prompts pass. The signal is soft.
+/// Judges the prompt tokens that a provider reports, cached ones included, by the fewest that such prompts took before.
+/// Small prompts pass. The signal is soft.
 pub fn unread(reported: u64, estimated: u64) -> Option<Signal> {
     let finding = lost::unread(reported, estimated)?;
     Some(Signal { finding, level: Level::Soft, channel: None, choice: 0 })

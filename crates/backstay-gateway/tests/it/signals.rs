@@ -1,5 +1,5 @@
 //! What the guards are fed with beside the text of one answer: how sure the model was, its calls, its pace, other
-//! answers. And where what they find goes: metrics, and the breaker of quality.
+//! answers, the prompt's size. And where what they find goes: metrics, and the breaker of quality.
 
 use backstay_wire::Dialect;
 use serde_json::{Value, json};
@@ -314,4 +314,25 @@ async fn loops_open_the_breaker_of_quality_and_no_other_streamed_or_whole() {
         assert_eq!(opened, [true, false, false], "{mode}: {metrics}");
         world.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_that_a_provider_counts_too_few_tokens_of_is_told_each_time() {
+    let mut steps = vec!["healthy"; 80];
+    steps.extend(["healthy+prompt_tokens=50"; 3]);
+    let world = Setup::new().alone("r", "openai", &steps, ROUTE).start().await;
+    let long = "A prompt of some length, of which all is to be read. ".repeat(80);
+    for _ in 0..80 {
+        assert_eq!(world.ask(OPENAI, &request(OPENAI, "r", &long)).await.status, 200);
+    }
+    assert_eq!(found(&world, "unread").await, 0);
+    let seen = world.ask(OPENAI, &request(OPENAI, "r", &long)).await;
+    let notes = seen.header("x-backstay-notes");
+    assert!(notes.contains("guard unread: 50 prompt tokens reported"), "{notes}");
+    for told in [2, 3] {
+        let seen = world.ask(OPENAI, &streamed(request(OPENAI, "r", &long))).await;
+        assert_eq!(not_whole(&seen, &told::stream(OPENAI, &seen)), [""; 0]);
+        assert_eq!(found(&world, "unread").await, told);
+    }
+    world.stop().await;
 }

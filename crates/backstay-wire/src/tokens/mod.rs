@@ -12,7 +12,7 @@ mod prompt;
 mod ratio;
 
 pub use prompt::Prompt;
-pub use ratio::Ratio;
+pub use ratio::{Ratio, of_bytes};
 
 /// An upper bound of the tokens in a text of `bytes` bytes: in a byte-level vocabulary every token
 /// stands for at least one byte.

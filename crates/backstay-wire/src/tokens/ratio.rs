@@ -50,21 +50,37 @@ impl Ratio {
     /// The tokens of a prompt of `bytes` bytes, rather too many than too few. `None`: too little
     /// is known, use the upper bound.
     pub fn estimate(&self, bytes: u64) -> Option<u64> {
-        let thousandths = self.low()?;
-        Some(bytes.saturating_mul(1_000).div_ceil(u64::from(thousandths)))
+        Some(of_bytes(bytes, self.low()?))
     }
 
     /// The 5 % quantile of what is kept.
     fn low(&self) -> Option<u16> {
+        let (sorted, filled) = self.sorted()?;
+        sorted.get(filled / 20).copied()
+    }
+
+    /// The 95 % quantile of what is kept, in thousandths of a byte for each token: with it [`of_bytes`] gives
+    /// rather too few than too many. `None`: too little is known.
+    pub fn high(&self) -> Option<u16> {
+        let (sorted, filled) = self.sorted()?;
+        sorted.get(filled - 1 - filled / 20).copied()
+    }
+
+    /// What is kept in order, and how much that is. `None`: too little.
+    fn sorted(&self) -> Option<([u16; KEPT], usize)> {
         let filled = self.made.min(KEPT);
         if filled < NEEDED {
             return None;
         }
         let mut sorted = self.kept;
-        let seen = sorted.get_mut(..filled)?;
-        seen.sort_unstable();
-        seen.get(filled / 20).copied()
+        sorted.get_mut(..filled)?.sort_unstable();
+        Some((sorted, filled))
     }
+}
+
+/// The tokens of `bytes` bytes at so many thousandths of a byte for each, rounded up. 0 is taken for 1.
+pub fn of_bytes(bytes: u64, thousandths: u16) -> u64 {
+    bytes.saturating_mul(1_000).div_ceil(u64::from(thousandths.max(1)))
 }
 
 #[cfg(test)]
@@ -92,6 +108,18 @@ mod tests {
         assert_eq!(mixed.estimate(4_000), Some(2_000));
         let outlier = taught((0..60).map(|n| if n == 7 { (1_000, 1_000) } else { (4_000, 1_000) }));
         assert_eq!(outlier.estimate(4_000), Some(1_000));
+    }
+
+    #[test]
+    fn the_high_end_gives_the_fewest_tokens_that_are_usual() {
+        assert_eq!(taught([(4_000, 1_000); 7]).high(), None);
+        let mixed =
+            taught((0..40).map(|n| if n % 4 == 0 { (2_000, 1_000) } else { (4_000, 1_000) }));
+        assert_eq!(mixed.high().map(|high| of_bytes(4_000, high)), Some(1_000));
+        let outlier = taught((0..60).map(|n| if n == 7 { (7_000, 1_000) } else { (3_000, 1_000) }));
+        assert_eq!(outlier.high(), Some(3_000));
+        assert_eq!(taught((1..=8).map(|n| (n * 1_000, 1_000))).high(), Some(8_000));
+        assert_eq!((of_bytes(7, 2_000), of_bytes(0, 4_000), of_bytes(5, 0)), (4, 0, 5_000));
     }
 
     #[test]

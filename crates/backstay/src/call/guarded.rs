@@ -66,15 +66,12 @@ impl Call {
     /// longer than the body it began as.
     pub(super) fn learn(&self, input: Option<u64>) -> Option<Signal> {
         let (input, stop) = (input?, self.stop()?);
-        if !self.reask.is_empty()
-            || !stop.health.wants_to_learn()
-            || self.contract.may_hold_pictures()
-        {
+        if !self.reask.is_empty() || self.contract.may_hold_pictures() {
             return None;
         }
         let sent = self.contract.ask.body.len() as u64 + stop.added.bytes;
         let unread = self.unread(stop, input, sent);
-        if unread.is_none() {
+        if unread.is_none() && stop.health.wants_to_learn() {
             stop.health.learn(sent, input);
         }
         unread
@@ -86,6 +83,6 @@ impl Call {
         if self.contract.guards.context == OnFinding::Off {
             return None;
         }
-        detectors::unread(reported, stop.health.learned(sent)?)
+        detectors::unread(reported, stop.health.fewest(sent)?)
     }
 }
