@@ -44,8 +44,9 @@ pub async fn serve(gateway: Arc<Gateway>, request: Request<Incoming>) -> Respons
         (&Method::GET, "/") => text("Backstay. See /health/ready, /v1/models, /metrics.\n"),
         (_, "/health/live" | "/health/ready" | "/metrics") => wrong_method(&method, &path, "GET"),
         (&Method::GET | &Method::HEAD, "/v1/models") => models::list(&gateway, &request),
-        (&Method::GET, _) if path.starts_with("/v1/models/") => {
-            models::one(&gateway, &request, path.trim_start_matches("/v1/models/"))
+        (&Method::GET, _) if path.starts_with(MODEL) => {
+            let name = path.strip_prefix(MODEL).unwrap_or_default();
+            models::one(&gateway, &request, &path::plain(name))
         }
         _ if path == "/admin" || path.starts_with("/admin/") => {
             admin::serve(&gateway, request).await
@@ -54,9 +55,12 @@ pub async fn serve(gateway: Arc<Gateway>, request: Request<Incoming>) -> Respons
     }
 }
 
-/// The dialect in which a path's errors are told.
+/// Before a model's name.
+const MODEL: &str = "/v1/models/";
+
+/// The dialect whose provider a path belongs to, and in which its errors are told.
 pub(crate) fn dialect_of(path: &str, anthropic_version: Option<&HeaderValue>) -> Dialect {
-    if anthropic_version.is_some() || path.contains("/messages") {
+    if anthropic_version.is_some() || path::is_of_messages(path) {
         return Dialect::Anthropic;
     }
     Dialect::OpenaiChat

@@ -25,6 +25,14 @@ pub(crate) fn generating(path: &str) -> Option<(Dialect, &'static str)> {
     }
 }
 
+/// Whether it is Anthropic's messages, or a path below them, in any spelling. Paths of others hold that
+/// word too: `/v1/threads/ID/messages` is `OpenAI`'s.
+pub(crate) fn is_of_messages(path: &str) -> bool {
+    let decoded = decoded(path);
+    let path = decoded.strip_prefix(b"/v1").unwrap_or(&decoded);
+    path.strip_prefix(b"/messages").is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
 /// Why a path is not handed on. `None`: every server reads it as it is written. One slash at the
 /// end is fine.
 pub(crate) fn ambiguous(path: &str) -> Option<&'static str> {
@@ -74,7 +82,7 @@ fn digit(letter: u8) -> Option<u8> {
 mod tests {
     use backstay_wire::Dialect;
 
-    use super::{ambiguous, generating};
+    use super::{ambiguous, generating, is_of_messages};
 
     #[test]
     fn every_spelling_of_a_generating_path_is_known() {
@@ -94,6 +102,19 @@ mod tests {
         }
         for path in ["/v1/messages/count_tokens", "/v1/embeddings", "/", "", "/v1/%ff", "/v1/%6"] {
             assert_eq!(generating(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn messages_of_a_thread_are_not_anthropics() {
+        for path in ["/v1/messages", "/messages/", "/v1/messages/count_tokens", "/v1/%6Dessages/x"]
+        {
+            assert!(is_of_messages(path), "{path}");
+        }
+        for path in
+            ["/v1/threads/t_1/messages", "/v1/messagesx", "/v1/conversations/messages", "/v1/"]
+        {
+            assert!(!is_of_messages(path), "{path}");
         }
     }
 

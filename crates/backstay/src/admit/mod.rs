@@ -18,6 +18,9 @@ use line::{Entry, Gate, Going, Refused, Shut};
 /// Tokens that a call is taken to write when nobody says how many it may.
 const USUAL_OUTPUT: u64 = 1_000;
 
+/// Tokens that a call is taken to write at most, whatever cap it names: more than any model does.
+const MOST_OUTPUT: u64 = 1 << 18;
+
 /// Bytes of a request taken for one token.
 const BYTES_A_TOKEN: u64 = 4;
 
@@ -83,7 +86,7 @@ pub(crate) fn enter(engine: &Engine, contract: &Contract) -> Result<Entry<Seats>
 /// What the call is to a line.
 pub(crate) fn ask(contract: &Contract) -> Ask {
     let bytes = contract.ask.body.len() as u64;
-    let output = contract.cap.tokens.unwrap_or(USUAL_OUTPUT);
+    let output = contract.cap.tokens.unwrap_or(USUAL_OUTPUT).min(MOST_OUTPUT);
     Ask {
         class: contract.class,
         cost: (bytes / BYTES_A_TOKEN).saturating_add(output),

@@ -83,11 +83,20 @@ impl<'a> Found<'a> {
         if let Some(found) = self.member_or_null(key) {
             return Some(found.replaced(json.to_owned()));
         }
-        let inside = self.text.strip_prefix('{')?;
+        self.with_all(&[(key, json.to_owned())])
+    }
+
+    /// `members`, none of which an object has, as its first. `None`: there are none, or it is no object.
+    pub(super) fn with_all(self, members: &[(&str, String)]) -> Option<Change> {
+        let inside = self.text.strip_prefix('{').filter(|_| !members.is_empty())?;
+        let told = members.iter().map(|(key, json)| {
+            let key = serde_json::Value::from(*key);
+            format!("{key}:{json}")
+        });
+        let told = told.collect::<Vec<_>>().join(",");
         let comma = if inside.trim_ascii_start() == "}" { "" } else { "," };
         let at = self.start + 1;
-        let key = serde_json::Value::from(key);
-        Some(Change { span: at..at, text: format!("{key}:{json}{comma}") })
+        Some(Change { span: at..at, text: format!("{told}{comma}") })
     }
 
     /// A part of this value's text, where `serde` found it.

@@ -31,6 +31,7 @@ fn added(raw: &[u8], earlier: &Value) -> Option<Bytes> {
 /// Adds every count of `earlier` to the one of the same name. What is no count stays.
 fn add(usage: Found<'_>, earlier: &Value, changes: &mut Vec<Change>) {
     let members = earlier.as_object().into_iter().flatten();
+    let mut missing = Vec::new();
     for (key, more) in members.filter(|(_, more)| counts(more)) {
         let change = match usage.member(key) {
             Some(known) if more.is_object() => {
@@ -42,10 +43,17 @@ fn add(usage: Found<'_>, earlier: &Value, changes: &mut Vec<Change>) {
             }),
             // The earlier ones' total alone would be none.
             None if key == "total_tokens" => None,
-            None => usage.with(key, &more.to_string()),
+            None => {
+                let null = usage.member_or_null(key);
+                if null.is_none() {
+                    missing.push((key.as_str(), more.to_string()));
+                }
+                null.map(|null| null.replaced(more.to_string()))
+            }
         };
         changes.extend(change);
     }
+    changes.extend(usage.with_all(&missing));
 }
 
 /// Whether it counts anything.
@@ -94,6 +102,26 @@ mod tests {
             ),
             r#"{"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}}"#
         );
+    }
+
+    #[test]
+    fn counts_that_are_missing_together_come_together() {
+        let raw = r#"{"usage":{}}"#;
+        let told = r#"{"usage":{"prompt_tokens":100,"prompt_tokens_details":{"cached_tokens":30,"cache_write_tokens":0},"completion_tokens":20,"completion_tokens_details":{"reasoning_tokens":7}}}"#;
+        assert_eq!(value(&summed(OpenaiChat, raw, earlier())), value(told));
+        let cache = Usage { cache_write: Some(2), ..earlier() };
+        for raw in
+            [r#"{"usage":{"prompt_tokens":1,"prompt_tokens_details":{}}}"#, r#"{"usage":{ }}"#]
+        {
+            for dialect in [OpenaiChat, Anthropic] {
+                let told = value(&summed(dialect, raw, cache));
+                assert!(told["usage"].as_object().is_some_and(|counts| counts.len() > 1), "{told}");
+            }
+        }
+    }
+
+    fn value(json: &str) -> serde_json::Value {
+        serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {json}"))
     }
 
     #[test]

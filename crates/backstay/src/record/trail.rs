@@ -1,7 +1,7 @@
 //! The story of one call, step by step, as `backstay explain` tells it.
 //!
-//! Steps hold numbers and names, never a prompt, a reply or a key. A trail is bounded by the
-//! call's own bounds: at most six attempts, each with a handful of steps.
+//! Steps hold numbers and names, never a prompt, a reply or a key. A trail is bounded: by the call's own
+//! bounds, at most six attempts with a handful of steps each, and by [`MOST`].
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 
 /// A word of a closed vocabulary: borrowed when written, owned when read back.
 pub type Word = Cow<'static, str>;
+
+/// Steps after which only the end is added: a call that waits for long is looked at often.
+pub const MOST: usize = 256;
 
 /// The steps of a call in order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -149,22 +152,61 @@ impl Trail {
     }
 
     /// Adds a step taken `at` after the call's arrival. Waits for one and the same thing are one
-    /// step, with the numbers (in brackets) of the first: a busy target is looked at many times a
-    /// second.
+    /// step, with the numbers of the first: a busy target is looked at many times a second.
     pub fn add(&mut self, at: Duration, step: Step) {
-        let thing = |why: &Word| why.find(" (").unwrap_or(why.len());
         if let Step::Waited { ms: more, why } = &step
             && let Some(Note { step: Step::Waited { ms, why: same }, .. }) = self.notes.last_mut()
-            && same.get(..thing(same)) == why.get(..thing(why))
+            && is_same_but_for_numbers(same, why)
         {
             *ms += more;
             return;
         }
-        self.notes.push(Note { at_ms: milliseconds(at), step });
+        if self.notes.len() < MOST || matches!(step, Step::Ended { .. }) {
+            self.notes.push(Note { at_ms: milliseconds(at), step });
+        }
     }
+}
+
+fn is_same_but_for_numbers(one: &str, other: &str) -> bool {
+    let letters = |byte: &u8| !byte.is_ascii_digit() && *byte != b'.';
+    one.bytes().filter(letters).eq(other.bytes().filter(letters))
 }
 
 /// Milliseconds with three digits after the point.
 pub fn milliseconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1_000_000.0).round() / 1_000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waited(why: String) -> Step {
+        Step::Waited { ms: 20.0, why: why.into() }
+    }
+
+    #[test]
+    fn a_call_that_waits_for_ten_minutes_tells_it_in_one_step() {
+        let mut trail = Trail::with_room();
+        for look in 0..30_000 {
+            let left = f64::from(60_000 - look) / 100.0;
+            trail
+                .add(Duration::ZERO, waited(format!("m: 3 of 3 tests at once, for {left} s more")));
+        }
+        assert_eq!(trail.notes.len(), 1);
+        assert!(matches!(&trail.notes[0].step, Step::Waited { ms, .. } if *ms > 599_000.0));
+    }
+
+    #[test]
+    fn steps_are_bounded_and_the_end_is_always_told() {
+        let mut trail = Trail::with_room();
+        for look in 0..1000 {
+            let why = ["for a", "for b"][look % 2].to_owned();
+            trail.add(Duration::ZERO, waited(why));
+        }
+        let ended = || Step::Ended { outcome: "failed".into(), code: None, note: String::new() };
+        trail.add(Duration::ZERO, ended());
+        assert_eq!(trail.notes.len(), MOST + 1);
+        assert!(matches!(trail.notes[MOST].step, Step::Ended { .. }));
+    }
 }

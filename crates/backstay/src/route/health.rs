@@ -29,8 +29,9 @@ use crate::policy::Target;
 use crate::record::{Metrics, TargetMeter};
 use crate::sync::{Mutex, RwLock};
 
-/// Most targets remembered. Only a caller's own model names (`model = "*"`, `provider/model`) can
-/// make new ones, so the number must be bounded.
+/// Targets from which on some are forgotten. Only a caller's own model names (`model = "*"`,
+/// `provider/model`) can make new ones, so the number must be bounded: by this, what the config names and
+/// what calls are at.
 const MAX_TARGETS: usize = if cfg!(all(test, shuttle)) { 4 } else { 10_000 };
 
 /// What is known of targets, by their names.
@@ -123,16 +124,24 @@ impl Health {
         clock: &Clock,
     ) -> Arc<TargetHealth> {
         if targets.len() >= MAX_TARGETS {
-            targets.retain(|_, health| Arc::strong_count(health) > 1 || health.is_troubled());
-            if targets.len() >= MAX_TARGETS {
-                targets.clear();
-            }
+            forget(targets);
         }
         let order = self.orders.lock().get(&target.id).copied();
         let rests = self.rests.of(&target.provider);
         let health = Arc::new(TargetHealth::new(target, model, order, rests, clock));
         targets.insert(key.to_owned(), Arc::clone(&health));
         health
+    }
+}
+
+/// Forgets targets that were made of callers' words, where there are too many: those that nobody uses and
+/// that are well, else all that nobody uses. What the config names is never among them.
+fn forget(targets: &mut Targets) {
+    let is_kept =
+        |health: &Arc<TargetHealth>| !health.is_of_a_caller() || Arc::strong_count(health) > 1;
+    targets.retain(|_, health| is_kept(health) || health.is_troubled());
+    if targets.len() >= MAX_TARGETS {
+        targets.retain(|_, health| is_kept(health));
     }
 }
 
@@ -232,6 +241,12 @@ impl TargetHealth {
         let mut state = self.state.lock();
         state.hear(&self.rests);
         state.stand(wish)
+    }
+
+    /// Whether it was made of a caller's word: a `provider/model`, or a model for `*`. Names of the config
+    /// hold no slash.
+    fn is_of_a_caller(&self) -> bool {
+        self.word.is_some() || self.id.contains('/')
     }
 
     /// What a call asks of its rates and places.
@@ -417,11 +432,31 @@ impl TargetHealth {
     }
 }
 
-#[cfg(all(test, shuttle))]
+#[cfg(test)]
 mod tests {
-    use super::super::guard::tests::target;
+    use super::super::guard::tests::{take, target};
     use super::*;
 
+    #[cfg(not(shuttle))]
+    #[test]
+    fn names_that_callers_make_up_push_out_no_target_of_the_config() {
+        let named = |id: &str| Arc::new(Target { id: id.to_owned(), ..target(1) });
+        let (all, clock) = (Health::default(), Clock::start());
+        let configured = named("large");
+        let known = Arc::downgrade(&all.of(&configured, "m", &clock));
+        let made_up = named("p/used");
+        let held = take(&all.of(&made_up, "m", &clock), clock.now());
+        for number in 0..MAX_TARGETS * 2 {
+            drop(all.of(&named(&format!("p/{number}")), "m", &clock));
+        }
+        assert!(all.named.read().len() <= MAX_TARGETS);
+        assert!(
+            known.upgrade().is_some_and(|it| Arc::ptr_eq(&it, &all.of(&configured, "m", &clock)))
+        );
+        assert!(held.is_some() && take(&all.of(&made_up, "m", &clock), clock.now()).is_none());
+    }
+
+    #[cfg(shuttle)]
     #[test]
     fn shuttled_threads_get_one_health_of_a_target_and_keep_the_bound() {
         let named = |id: &str| Arc::new(Target { id: id.to_owned(), ..target(1) });
@@ -432,7 +467,7 @@ mod tests {
                 shuttle::thread::spawn(move || {
                     let both = all.of(&named("both"), "m", &clock);
                     for own in 0..3 {
-                        drop(all.of(&named(&format!("{thread}-{own}")), "m", &clock));
+                        drop(all.of(&named(&format!("p/{thread}-{own}")), "m", &clock));
                         assert!(all.named.read().len() <= MAX_TARGETS);
                     }
                     both

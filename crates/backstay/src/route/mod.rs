@@ -43,6 +43,7 @@ pub(crate) use paces::Prompt;
 pub use speed::{Going, Timed};
 pub use standing::Snapshot;
 pub(crate) use stay::Stay;
+use wish::Whose;
 
 /// One target on a call's list.
 #[derive(Debug)]
@@ -75,6 +76,13 @@ pub(crate) struct Stop {
     pub asks_again: bool,
     /// Whether it was said why the call passed it over.
     pub passed_over: bool,
+}
+
+impl Stop {
+    /// Whose a call is that comes here.
+    pub(crate) fn whose(&self) -> Whose {
+        if self.tier == 0 { Whose::Own } else { Whose::Fallback }
+    }
 }
 
 /// One attempt, ready to go. A second, hedged one joins it in a later version.

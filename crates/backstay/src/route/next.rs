@@ -17,7 +17,7 @@ use super::front::InLine;
 use super::health::Taken;
 use super::room::{cap, cut, in_time, late_after, room, size};
 use super::standing::Stand;
-use super::wish::{Whose, Wish};
+use super::wish::Wish;
 use super::{Armed, Held, Shot, Stop};
 use crate::attempt::adapter::{self, Turned};
 use crate::call::{Call, Plan, Purse};
@@ -61,6 +61,9 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Most a call waits at a time for a busy target before it looks again.
 pub(super) const BUSY_LOOK: Duration = Duration::from_millis(20);
+
+/// Most a call waits at a time for the tests of a target to end.
+const TESTS_LOOK: Duration = Duration::from_millis(100);
 
 /// How often a call asks whether fewer retries are in flight.
 const CROWD_LOOK: Duration = Duration::from_millis(50);
@@ -155,7 +158,6 @@ fn offer(call: &Call, now: Moment) {
 }
 
 pub(super) fn wish<'a>(call: &'a Call, stop: &Stop, now: Moment, elsewhere: Elsewhere) -> Wish<'a> {
-    let whose = if stop.tier == 0 { Whose::Own } else { Whose::Fallback };
     let arrival = match call.contract.prior_attempts {
         0 => Arrival::First,
         times => Arrival::Repeated(times),
@@ -172,7 +174,7 @@ pub(super) fn wish<'a>(call: &'a Call, stop: &Stop, now: Moment, elsewhere: Else
         bytes: size(call, stop),
         prompt: contract,
         cap: cap(call),
-        whose,
+        whose: stop.whose(),
         arrival,
     }
 }
@@ -186,14 +188,14 @@ fn candidate(call: &Call, stop: &Stop, now: Moment) -> Candidate {
 pub(super) fn candidate_of(stop: &Stop, stand: &Stand, now: Moment) -> Candidate {
     let at_front = matches!(stop.line, Some(InLine::Front(..)));
     let soon = now.plus(BUSY_LOOK);
-    let behind = !at_front && stop.health.line.count() > 0;
+    let behind = !at_front && stop.health.line.before(stop.whose()) > 0;
     let busy = stand.full.is_some() || stand.crowded.is_some() || behind;
     let busy = busy.then_some(soon);
     let held_back = stand.refused.is_some_and(|refused| refused.yields());
     let rest = stand.refused.filter(|_| !held_back).map(|refused| refused.denied);
     let resting_until = rest.and_then(|denied| match denied.why {
         // A test may end at any moment.
-        Denial::Testing { .. } => Some(soon),
+        Denial::Testing { .. } => Some(now.plus(TESTS_LOOK)),
         _ => denied.until,
     });
     let is_out = rest.is_some_and(|denied| denied.why == Denial::Forced);
@@ -242,7 +244,7 @@ fn awaited(call: &Call, until: Moment, now: Moment) -> Option<(usize, Limit)> {
         };
         let paced = || stand.paced.map(|wait| (wait.name(), wait.to_string()));
         let behind = || {
-            let ahead = stop.health.line.count();
+            let ahead = stop.health.line.before(stop.whose());
             (is_soon && ahead > 0).then(|| ("queue", format!("{ahead} in its line")))
         };
         Some((index, full.or_else(crowded).or_else(paced).or_else(behind)?))

@@ -27,6 +27,12 @@ pub(crate) struct Wanted {
     pub whose: Whose,
 }
 
+impl Wanted {
+    fn fallbacks(&self) -> u32 {
+        u32::from(self.whose == Whose::Fallback)
+    }
+}
+
 /// All that is promised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Promised {
@@ -34,6 +40,8 @@ pub(crate) struct Promised {
     pub cost: Cost,
     /// Places.
     pub calls: u32,
+    /// Of these, places for calls that fall back on the target.
+    pub fallbacks: u32,
     /// Bytes of the bodies.
     pub bytes: u64,
 }
@@ -43,6 +51,7 @@ impl Promised {
     pub(super) fn add(&mut self, wanted: &Wanted) {
         self.cost = self.cost.plus(wanted.cost);
         self.calls = self.calls.saturating_add(1);
+        self.fallbacks = self.fallbacks.saturating_add(wanted.fallbacks());
         self.bytes = self.bytes.saturating_add(wanted.bytes);
     }
 
@@ -60,7 +69,7 @@ impl Promised {
         let places = standing.places.with(self.calls, self.bytes);
         let full = places.check(wanted.bytes, &standing.target.limits.places).err();
         if matches!(full, Some(Full::Places { .. } | Full::Bytes { .. }))
-            || standing.headroom(wanted.whose, now).is_err()
+            || standing.headroom_beside(self.fallbacks, wanted.whose, now).is_err()
         {
             return Err(now.plus(BUSY_LOOK));
         }
@@ -73,6 +82,7 @@ impl Promised {
     fn take_back(&mut self, wanted: &Wanted) {
         self.cost = self.cost.less(wanted.cost);
         self.calls = self.calls.saturating_sub(1);
+        self.fallbacks = self.fallbacks.saturating_sub(wanted.fallbacks());
         self.bytes = self.bytes.saturating_sub(wanted.bytes);
     }
 }

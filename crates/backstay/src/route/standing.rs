@@ -214,10 +214,21 @@ impl Standing {
 
     /// Whether there is room for a call that falls back on it.
     pub(super) fn headroom(&mut self, whose: Whose, now: Moment) -> Result<(), headroom::Refusal> {
+        self.headroom_beside(0, whose, now)
+    }
+
+    /// As [`Standing::headroom`], beside so many others that fall back on it and are about to come.
+    pub(super) fn headroom_beside(
+        &mut self,
+        others: u32,
+        whose: Whose,
+        now: Moment,
+    ) -> Result<(), headroom::Refusal> {
         if whose == Whose::Own {
             return Ok(());
         }
-        self.receiver(now).take()
+        let receiver = self.receiver(now);
+        Receiver { fallbacks: receiver.fallbacks.saturating_add(others), ..receiver }.take()
     }
 
     fn receiver(&mut self, now: Moment) -> Receiver {

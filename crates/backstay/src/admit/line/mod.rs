@@ -231,6 +231,9 @@ impl<G: Gate> Line<G> {
     /// # Errors
     /// The classes are others: begin a new line.
     pub fn reload(&self, rules: Rules) -> Result<(), OtherClasses> {
+        if *self.shared.state.lock().queue.rules() == rules {
+            return Ok(());
+        }
         self.change(|state, _| state.queue.reload(rules))
     }
 

@@ -1,7 +1,8 @@
 //! The line at one target: calls that wait for its rates or places come to the front in the order of
 //! `backstay_decide::queue`, once the target has room for them, and as many at once as it has room
 //! for. So a call that is woken late holds up nobody, and one that is more urgent goes before all that
-//! still wait. Who is at the front asks the target itself: what it was let through for is only
+//! still wait. Calls that fall back on the target have a line of their own: for what it keeps for its own
+//! calls these do not stand behind them. Who is at the front asks the target itself: what it was let through for is only
 //! promised to it, so that two are not let through for the same room.
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,6 +17,7 @@ use tokio::sync::Notify;
 use super::health::TargetHealth;
 use super::next::{Limit, is_front, wish};
 use super::promised::{Promise, Promised, Wanted};
+use super::wish::Whose;
 use crate::admit;
 use crate::admit::line::{Entry, Gate, Going, Line, Place, Refused, Shut};
 use crate::call::Call;
@@ -54,23 +56,39 @@ impl Gate for Front {
     }
 }
 
-/// The line at one target.
+/// The lines at one target.
 #[derive(Debug, Default)]
 pub(super) struct TargetLine {
+    own: Waiting,
+    fallbacks: Waiting,
+    /// Tells a call at the front that the target has a place.
+    freed: Arc<Notify>,
+    /// What those at the fronts were let through for.
+    promised: Arc<Mutex<Promised>>,
+}
+
+/// One line.
+#[derive(Debug, Default)]
+struct Waiting {
     /// Calls in it, those at the front included: a look at it costs less than a lock.
     count: Arc<AtomicU32>,
     /// Begun when the first call has to wait.
     line: Mutex<Option<Line<Front>>>,
-    /// Tells a call at the front that the target has a place.
-    freed: Arc<Notify>,
-    /// What those at the front were let through for.
-    promised: Arc<Mutex<Promised>>,
 }
 
 impl TargetLine {
     /// Calls that wait here.
     pub(super) fn count(&self) -> u32 {
-        self.count.load(Ordering::Relaxed)
+        self.own.count().saturating_add(self.fallbacks.count())
+    }
+
+    /// Calls behind which one would stand.
+    pub(super) fn before(&self, whose: Whose) -> u32 {
+        match whose {
+            Whose::Own => self.own.count(),
+            // Room that is promised to the target's own calls is none for it.
+            Whose::Fallback => self.count(),
+        }
     }
 
     /// A call gave its place at the target back.
@@ -79,6 +97,27 @@ impl TargetLine {
             return;
         }
         self.freed.notify_one();
+        self.own.look();
+        self.fallbacks.look();
+    }
+
+    fn of(&self, whose: Whose) -> &Waiting {
+        match whose {
+            Whose::Own => &self.own,
+            Whose::Fallback => &self.fallbacks,
+        }
+    }
+}
+
+impl Waiting {
+    fn count(&self) -> u32 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    fn look(&self) {
+        if self.count() == 0 {
+            return;
+        }
         let line = self.line.lock().clone();
         if let Some(line) = line {
             line.look();
@@ -91,6 +130,10 @@ impl TargetLine {
         let mut rules = queue.rules.clone();
         rules.count = rules.count.max(usize::try_from(queue.seats).unwrap_or(usize::MAX));
         rules.bytes = u64::MAX;
+        for class in &mut rules.classes {
+            // Seats, of which a target has none.
+            class.kept = 0;
+        }
         let mut line = self.line.lock();
         let is_other = line.as_ref().is_some_and(|line| line.reload(rules.clone()).is_err());
         if is_other {
@@ -113,9 +156,10 @@ fn enter(
 ) -> Result<InLine, Refused> {
     let own = &target.line;
     let promised = Arc::clone(&own.promised);
-    let line = own.with(queue, Front { target: Arc::downgrade(target), promised }, clock);
+    let waiting = own.of(wanted.whose);
+    let line = waiting.with(queue, Front { target: Arc::downgrade(target), promised }, clock);
     // Before it looks whether there is room: who makes some then tells the line.
-    let counted = Counted::new(Arc::clone(&own.count));
+    let counted = Counted::new(Arc::clone(&waiting.count));
     Ok(match line.enter(ask, wanted, clock.now())? {
         Entry::Going(going) => InLine::Front(going, counted),
         Entry::Waits(place) => InLine::Waits(place, counted),

@@ -40,6 +40,7 @@ fn health(clock: Clock, rates: &[Rate], places: u32) -> Arc<TargetHealth> {
     let mut target = Target::clone(&direct(&policy, "p/m").unwrap().tiers[0][0]);
     target.limits.rates = rates.to_vec();
     target.limits.places = Bounds { ceiling: places, ..Bounds::default() };
+    target.limits.kept = 500;
     Health::default().of(&Arc::new(target), "m", &clock)
 }
 
@@ -61,10 +62,19 @@ fn wish(now: Moment) -> Wish<'static> {
 }
 
 fn comes(health: &Arc<TargetHealth>, class: usize, clock: Clock) -> InLine {
+    enters(health, &Queueing::default(), (class, Whose::Own), clock)
+}
+
+fn enters(
+    health: &Arc<TargetHealth>,
+    queue: &Queueing,
+    (class, whose): (usize, Whose),
+    clock: Clock,
+) -> InLine {
     let deadline = clock.now().plus(Duration::from_hours(1));
     let ask = Ask { class, cost: 1, bytes: 0, deadline, needs: Duration::ZERO };
-    let wanted = health.wanted(&wish(clock.now()));
-    enter(health, &Queueing::default(), (&ask, wanted), clock).unwrap()
+    let wanted = health.wanted(&Wish { whose, ..wish(clock.now()) });
+    enter(health, queue, (&ask, wanted), clock).unwrap()
 }
 
 /// Whether its turn has come.
@@ -138,6 +148,41 @@ async fn a_promise_that_is_dropped_is_the_next_one_s() {
     assert!(!is_told(&mut third), "it is taken");
     drop(held);
     assert!(is_told(&mut third));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_target_keeps_for_its_own_calls_is_not_behind_one_that_falls_back() {
+    let clock = Clock::start();
+    let health = health(clock, &[], 2);
+    let queue = Queueing::default();
+    let falls_back = || enters(&health, &queue, (0, Whose::Fallback), clock);
+    // Of two places it keeps one.
+    let mut others = [falls_back(), falls_back()];
+    assert!(is_told(&mut others[0]) && !is_told(&mut others[1]));
+    assert_eq!([Whose::Own, Whose::Fallback].map(|whose| health.line.before(whose)), [0, 2]);
+    let own = comes(&health, 1, clock);
+    assert!(matches!(own, InLine::Front(..)), "the place that is kept");
+    assert_eq!(health.line.count(), 3);
+    drop(own);
+    assert!(!is_told(&mut others[1]));
+    let [first, mut second] = others;
+    drop(first);
+    assert!(is_told(&mut second));
+    drop(second);
+    assert!(nothing_is_promised(&health) && health.line.count() == 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn seats_that_are_kept_for_a_class_are_no_places_of_a_target() {
+    let clock = Clock::start();
+    let health = health(clock, &[], 1);
+    let mut queue = Queueing::default();
+    queue.rules.classes[0].kept = 100;
+    let mut lines = [(); 2].map(|()| enters(&health, &queue, (1, Whose::Own), clock));
+    assert!(is_told(&mut lines[0]) && !is_told(&mut lines[1]));
+    let [first, mut second] = lines;
+    drop(first);
+    assert!(is_told(&mut second));
 }
 
 #[cfg(shuttle)]
