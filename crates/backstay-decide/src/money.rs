@@ -168,6 +168,7 @@ mod tests {
         assert_eq!(Money(1999).part(500), Money(999));
         assert_eq!(Money(u128::MAX).part(1000), Money(u128::MAX));
         assert_eq!(Price::per_million(3.0).unwrap().times(1_000_000).to_string(), "3");
+        assert_eq!(Money::of(2.5).unwrap().units().to_string(), "2.5");
     }
 
     proptest! {

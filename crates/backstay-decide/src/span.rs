@@ -98,6 +98,14 @@ mod tests {
     }
 
     #[test]
+    fn a_plain_number_is_in_the_unit_of_its_place_and_a_go_duration_in_its_own() {
+        assert_eq!(number_or_go("7", Unit::Seconds), Some(Duration::from_secs(7)));
+        assert_eq!(number_or_go("7", Unit::Millis), Some(Duration::from_millis(7)));
+        assert_eq!(number_or_go("1m7s", Unit::Millis), Some(Duration::from_secs(67)));
+        assert_eq!(number_or_go("soon", Unit::Millis), None);
+    }
+
+    #[test]
     fn numbers_are_read_in_their_unit() {
         assert_eq!(number("7", Unit::Seconds), ms(7000));
         assert_eq!(number(" 0.5 ", Unit::Seconds), ms(500));

@@ -82,5 +82,6 @@ mod tests {
         assert_eq!(late.until(early), Duration::ZERO);
         assert_eq!(Moment::ORIGIN.plus(Duration::from_secs(5)), late);
         assert_eq!(late.plus(Duration::MAX), Moment::at(Duration::MAX));
+        assert_eq!(late.since_origin(), Duration::from_secs(5));
     }
 }

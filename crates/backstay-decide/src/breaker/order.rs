@@ -72,5 +72,6 @@ mod tests {
         // Nothing but the mode is the order's.
         let changed = in_force(Some(&endless), &out, at(9)).into_owned();
         assert_eq!(changed, out.in_mode(Mode::ForcedClosed));
+        assert_eq!([changed.mode(), out.mode()], [Mode::ForcedClosed, Mode::ForcedOpen]);
     }
 }

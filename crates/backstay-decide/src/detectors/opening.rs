@@ -63,3 +63,44 @@ impl Opening {
         normalised
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opening(pieces: &[&str]) -> Opening {
+        let mut opening = Opening::default();
+        for piece in pieces {
+            opening.feed(piece);
+        }
+        opening
+    }
+
+    #[test]
+    fn letters_are_small_and_blanks_and_emphasis_are_one_space() {
+        let rows = [
+            ("", ""),
+            (" \n I am", "i am"),
+            ("**Sorry**, I \t\n can\u{2019}t", " sorry , i can't"),
+            ("_É_ИЯ# a`b", " é ия a'b"),
+            ("1 + 2 = 3", "1 + 2 = 3"),
+        ];
+        for (text, want) in rows {
+            assert_eq!(opening(&[text]).normalised(), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_first_240_characters_are_looked_at_and_all_are_counted() {
+        let long = "日".repeat(200);
+        let opening = opening(&[&long, &long, "a"]);
+        assert_eq!((opening.length(), opening.normalised().chars().count()), (401, 240));
+    }
+
+    #[test]
+    fn the_first_byte_is_the_first_that_is_no_blank() {
+        assert_eq!(opening(&[" ", "\n{"]).first(), Some(b'{'));
+        assert_eq!(opening(&["ab"]).first(), Some(b'a'));
+        assert_eq!(opening(&["  "]).first(), None);
+    }
+}

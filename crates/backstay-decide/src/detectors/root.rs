@@ -82,15 +82,11 @@ impl Root {
         if matches!(self.state, State::Complete | State::Unsure) {
             return None;
         }
-        for (at, byte) in piece.bytes().enumerate() {
+        let last = piece.bytes().position(|byte| {
             self.state = self.after(byte);
-            match self.state {
-                State::Complete => return Some(at + 1),
-                State::Unsure => return None,
-                _ => {}
-            }
-        }
-        None
+            matches!(self.state, State::Complete | State::Unsure)
+        });
+        last.filter(|_| self.is_complete()).map(|last| last + 1)
     }
 
     /// Whether the value is complete.
@@ -252,7 +248,14 @@ mod tests {
         assert_eq!(end("{\"a\": [1, -2.5e+3, \"}\\\"\\u00e9\"], \"b\": {}} thank you"), Some(41));
         assert_eq!(end(" \n[true,false,null,[]]x"), Some(22));
         assert_eq!(end("```json\n{\"a\":1}\n```"), Some(15));
+        assert_eq!((end("[0]"), end("[-0]")), (Some(3), Some(4)));
+        assert_eq!(end("```jsonabcdefghijk\n[]"), Some(21));
         assert_eq!(end("{\"a\": 1"), None);
+        let mut root = Root::default();
+        root.feed("[");
+        assert!(!root.is_complete());
+        root.feed("]");
+        assert!(root.is_complete());
         assert_eq!(end("{\"a\": \"}"), None);
     }
 
@@ -272,6 +275,9 @@ mod tests {
             "[\"\\x\"]",
             "[\"\u{1}\"]",
             "[tru]",
+            "[txue]",
+            "[\"\\u123g\"]",
+            "```jsonabcdefghijklmnopqrstuvwxyz\n[]",
             "[+1]",
             "12",
             "\"text\"",

@@ -215,7 +215,7 @@ impl Splitter {
     /// Whether the letters under way, with a byte of class `next` after them, stand for bytes.
     fn is_code(&self, open: Open, next: Class) -> bool {
         let by_number = matches!(self.after, Some(Sort::Digits)) || next == Class::Digit;
-        let ascii = open.first < 0x80;
+        let ascii = open.first.is_ascii();
         ascii && (self.unbroken > UNBROKEN || open.hex && (by_number || open.length == 2))
     }
 }
@@ -317,7 +317,7 @@ const fn is_hex(byte: u8) -> bool {
 /// Whether a token of this sort that begins with `first` may be part of encoded bytes.
 const fn is_code_sign(sort: Sort, first: u8) -> bool {
     match sort {
-        Sort::Word | Sort::Code => first < 0x80,
+        Sort::Word | Sort::Code => first.is_ascii(),
         Sort::Digits => true,
         Sort::Sign => matches!(first, b'+' | b'/' | b'=' | b'-' | b'_'),
         Sort::Item | Sort::Blank | Sort::Line => false,
@@ -363,6 +363,7 @@ mod tests {
                 r"^Word1=\xe6 Word1=\xe6 _Word1=\xc3 Word1=\xf0 _Sign1=\xe2 _Word5\xc3",
             ),
             ("```x\r\n ~~~", r"^Sign3=` Word1=x Line1=\n ^_Sign3=~"),
+            ("กa éa", r"^Word1=\xe0 Word1=a _Word2\xc3"),
             // Items of a list, up to six digits; elsewhere a number is a number.
             (
                 "17. a\n 8) b\n1234567. c",

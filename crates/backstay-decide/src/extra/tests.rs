@@ -337,3 +337,9 @@ fn a_call_that_comes_back_does_not_earn_again() {
     assert!(budget.ask(Kind::Retry, &back, &limits, now).is_ok());
     budget.leave(back, now);
 }
+
+#[test]
+fn thousandths_are_looked_at_as_wholes() {
+    let wholes = [0, 250, 3000].map(|number| Thousandths(number).wholes().to_string());
+    assert_eq!(wholes, ["0", "0.25", "3"]);
+}

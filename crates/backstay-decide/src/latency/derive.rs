@@ -220,6 +220,9 @@ mod tests {
         for (wanted, known, cap, want) in rows {
             assert_eq!(told(wanted, known, cap), want, "{known:?}, {cap:?}");
         }
+        assert_eq!([auto.gap, by_hand.gap].map(Timer::most), [secs(60), secs(5)]);
+        let names = [Source::Set, Source::Static, Source::Derived].map(Source::name);
+        assert_eq!(names, ["set", "static", "derived"]);
         // What a caller may shorten stays shorter than what is derived at least.
         let short = Timeouts { first_token: Timer::Auto(secs(3)), ..auto };
         assert_eq!(told(short, first(ms(400)), None), "3000~ 60000. 600000.");

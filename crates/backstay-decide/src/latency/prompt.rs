@@ -50,5 +50,7 @@ mod tests {
         let sizes = sizes.map(|bytes| PromptSize::of(bytes).index());
         assert_eq!(sizes, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
         assert_eq!(PromptSize::ALL.map(PromptSize::index), [0, 1, 2, 3, 4]);
+        let names = PromptSize::ALL.map(PromptSize::name);
+        assert_eq!(names, ["1k", "4k", "16k", "64k", "over_64k"]);
     }
 }

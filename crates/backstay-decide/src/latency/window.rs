@@ -54,11 +54,9 @@ impl Grid {
         if self.rows.is_empty() {
             self.lowest = bucket;
         }
-        if bucket < self.lowest {
-            let missing = self.lowest - bucket;
-            self.rows.splice(0..0, std::iter::repeat_n([0; SLICES], missing));
-            self.lowest = bucket;
-        }
+        let missing = self.lowest.saturating_sub(bucket);
+        self.rows.splice(0..0, std::iter::repeat_n([0; SLICES], missing));
+        self.lowest -= missing;
         let row = bucket - self.lowest;
         if row >= self.rows.len() {
             self.rows.resize(row + 1, [0; SLICES]);

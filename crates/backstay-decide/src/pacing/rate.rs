@@ -120,12 +120,10 @@ impl Share {
     /// `thousandths` of the limit as the steady rate, 1 to 1000; pulled into that range. The burst is
     /// what is left of the limit, so that no minute holds more than the limit.
     pub const fn per_mille(thousandths: u32) -> Self {
-        let steady = if thousandths == 0 {
-            1
-        } else if thousandths > 1000 {
-            1000
-        } else {
-            thousandths
+        let steady = match thousandths {
+            0 => 1,
+            1..=1000 => thousandths,
+            _ => 1000,
         };
         Self { steady, burst: None }
     }
@@ -135,7 +133,11 @@ impl Share {
     /// both parts are over 1000 together.
     #[must_use]
     pub const fn burst(self, thousandths: u32) -> Self {
-        Self { burst: Some(if thousandths > 1000 { 1000 } else { thousandths }), ..self }
+        let own = match thousandths {
+            0..=1000 => thousandths,
+            _ => 1000,
+        };
+        Self { burst: Some(own), ..self }
     }
 
     /// The steady part in thousandths.
@@ -204,6 +206,11 @@ mod tests {
             ]
         );
         assert_eq!(names[7], "tokens a day");
+        let names = Dimension::ALL.map(Dimension::name);
+        assert_eq!(names[..2], ["requests_per_minute", "input_tokens_per_minute"]);
+        assert_eq!(names[2..4], ["output_tokens_per_minute", "tokens_per_minute"]);
+        assert_eq!(names[4..6], ["requests_per_day", "input_tokens_per_day"]);
+        assert_eq!(names[6..], ["output_tokens_per_day", "tokens_per_day"]);
     }
 
     proptest! {

@@ -73,4 +73,16 @@ mod tests {
         assert_eq!(seen(&mut recent, 120), [1, 8, 0, 8]);
         assert_eq!(seen(&mut recent, 240), [0, 0, 0, 0]);
     }
+
+    #[test]
+    fn what_comes_with_a_new_minute_belongs_to_it() {
+        for minute in [60, 120, 180] {
+            let mut recent = Recent::new(at(0));
+            recent.note(Cost::request(100, 0), at(10));
+            recent.note(Cost::request(8, 0), at(minute));
+            let before = if minute == 60 { 100 } else { 0 };
+            assert_eq!(recent.a_minute(Unit::Input, at(minute)), 8 + before, "{minute}");
+            assert_eq!(recent.a_minute(Unit::Input, at(minute + 59)), 8 + before / 60, "{minute}");
+        }
+    }
 }

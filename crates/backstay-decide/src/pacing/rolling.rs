@@ -162,9 +162,11 @@ mod tests {
         day.refund(4, first);
         assert_eq!(day.used(), 13);
         day.roll(hour(25));
+        let third = day.reserve(3);
         day.refund(6, first);
-        assert_eq!(day.used(), 7, "the first hour is forgotten, and its refund with it");
+        assert_eq!(day.used(), 10, "the first hour is forgotten, and its refund with it");
         day.refund(7, second);
+        day.refund(3, third);
         day.refund(7, 9000);
         assert_eq!(day.used(), 0);
     }

@@ -57,14 +57,13 @@ impl Slow {
     /// The factor at `now` in thousandths, from [`LEAST`] to `ceiling`.
     pub(super) fn factor(self, back: Duration, ceiling: u32, now: Moment) -> u32 {
         let Some(Cut { at, height, .. }) = self.0 else { return ceiling.min(FULL) };
-        let long = now.since(at).as_millis();
-        let back = back.as_millis().max(1);
-        let far = u64::try_from(long.abs_diff(back) * 1000 / back).unwrap_or(u64::MAX).min(100_000);
-        let step = u64::from(depth(height)) * (far * far / 1000 * far / 1000) / 1000;
-        let step = u32::try_from(step).unwrap_or(u32::MAX);
-        let factor =
-            if long < back { height.saturating_sub(step) } else { height.saturating_add(step) };
-        factor.clamp(LEAST, ceiling)
+        let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        let (long, back) = (millis(now.since(at)), millis(back).max(1));
+        // In thousandths of the way back: below zero before its end.
+        let far = ((long - back).saturating_mul(1000) / back).min(100_000);
+        let step = i64::from(depth(height)) * (far * far / 1000 * far / 1000) / 1000;
+        let factor = (i64::from(height) + step).clamp(LEAST.into(), ceiling.into());
+        u32::try_from(factor).unwrap_or(ceiling)
     }
 
     /// Cuts, unless the reservation that met the 429 is older than the last cut. Says whether it did.

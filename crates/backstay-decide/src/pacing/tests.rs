@@ -154,6 +154,14 @@ fn what_a_call_did_not_use_is_there_for_the_next() {
 }
 
 #[test]
+fn a_call_that_took_what_it_said_leaves_the_room_for_a_large_one() {
+    let mut pacer = account();
+    let reservation = take(&mut pacer, TICKET, 0);
+    pacer.settle(reservation, TICKET, at(120_000));
+    assert!(pacer.check(Cost::request(90_000, 0), at(120_000)).is_ok());
+}
+
+#[test]
 fn what_a_call_used_beyond_is_owed() {
     let mut pacer = account();
     let reservation = take(&mut pacer, TICKET, 0);
@@ -170,6 +178,12 @@ fn a_reservation_that_is_lost_drains_like_one_that_was_used() {
     drop(take(&mut pacer, Cost::request(18_000, 0), 0));
     assert_eq!(pacer.filled(at(7500)), 500);
     assert_eq!(pacer.filled(at(15_000)), 0);
+}
+
+#[test]
+fn a_cost_less_another_is_never_below_nothing() {
+    let left = Cost::request(5, 3).less(Cost { requests: 0, input: 2, output: 9 });
+    assert_eq!(left, Cost { requests: 1, input: 3, output: 0 });
 }
 
 #[test]
@@ -399,6 +413,9 @@ fn a_day_is_kept_too() {
     let told = Seen { reset: Some(Duration::from_mins(1)), ..seen(REQUESTS_A_DAY, 1000, 0) };
     pacer.observe(&told, None, at(900));
     assert_eq!(pacer.throttled(Some(REQUESTS_A_DAY), None, None, at(900)).rate, None);
+    let mut nothing_known = Pacer::new(&[], Share::default(), at(0));
+    nothing_known.throttled(Some(REQUESTS_A_DAY), None, None, at(0));
+    assert_eq!(nothing_known.levels(at(0)), [], "a day is never guessed");
 }
 
 #[test]

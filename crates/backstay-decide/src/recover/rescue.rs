@@ -168,6 +168,7 @@ mod tests {
             }
         }
         assert_eq!(continued, 1);
+        assert_eq!([Way::Restart, Way::Continue].map(Way::word), ["restart", "continue"]);
     }
 
     proptest! {

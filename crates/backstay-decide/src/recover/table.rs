@@ -89,7 +89,7 @@ fn cases(fault: Fault) -> Vec<(&'static str, Facts)> {
         }
         Fault::SchemaError => {
             when(FALLBACK, Facts { fallback: Fallback::Has, ..usual });
-            let same = Budget { seen: SAME_ERRORS, allowed: 5, ..usual.reask };
+            let same = Budget { seen: SAME_ERRORS, ..usual.reask };
             when("the same errors for the third time", Facts { reask: same, ..usual });
         }
         Fault::SemanticError => {

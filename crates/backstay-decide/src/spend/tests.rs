@@ -36,6 +36,14 @@ fn the_alert_comes_once_at_eighty_percent_and_the_refusal_before_all_is_spent() 
 }
 
 #[test]
+fn the_share_of_a_limit_is_told_of_what_was_spent() {
+    let mut purse = Purse::new(MONDAY);
+    spend(&mut purse, 2.5, MONDAY);
+    let level = purse.level(ten(), MONDAY);
+    assert_eq!(format!("{:.2}", level.share()), "0.25");
+}
+
+#[test]
 fn calls_side_by_side_cannot_pass_the_limit_together() {
     let mut purse = Purse::new(MONDAY);
     let first = purse.reserve(money(6.0), Some(ten()), MONDAY).unwrap();

@@ -12,6 +12,7 @@ fn it_opens_is_tested_and_comes_back_in_steps() {
     let opened = bench.call(at(0), Verdict::Failure).unwrap();
     let rest = Rest { since_first: secs(0), base: secs(30), thrown: secs(30), asked: None };
     assert_eq!(opened, Transition::Opened { until: at(30), why: Why::Row { failures: 3 }, rest });
+    assert_eq!(bench.breaker.last_change(), Some(opened));
     assert_eq!(bench.state(at(0)), State::Open { until: at(30) });
     assert_eq!(bench.denied(alone(at(29))), (Some(at(30)), Denial::Open));
 

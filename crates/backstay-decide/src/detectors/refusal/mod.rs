@@ -105,7 +105,7 @@ static PHRASES: LazyLock<Phrases> = LazyLock::new(|| {
 fn stands_free(text: &str, at: usize) -> bool {
     let before = text.get(..at).and_then(|before| before.chars().next_back());
     before.is_none_or(|before| {
-        before as u32 > 0x2E7F
+        matches!(before, '\u{2E80}'..)
             || !(before.is_alphanumeric() || matches!(before, '"' | '\u{201c}' | '«' | '\''))
     })
 }

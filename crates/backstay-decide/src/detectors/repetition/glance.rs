@@ -77,3 +77,45 @@ impl Seen {
 }
 
 const _: () = assert!(GRAM == size_of::<u64>());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Letters without a repetition, so many.
+    fn prose(letters: usize) -> String {
+        let mut state = 7_u32;
+        let letter = |_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            char::from(b'a' + (state >> 28) as u8)
+        };
+        (0..letters).map(letter).collect()
+    }
+
+    #[test]
+    fn a_short_text_is_none_and_a_very_long_one_may_be() {
+        assert!(!may_repeat(&"ab".repeat(63)) && may_repeat(&"ab".repeat(64)));
+        let (short, long) = (prose(6000), prose(LONG + 100));
+        assert!(!may_repeat(&short) && may_repeat(&long));
+    }
+
+    /// After how many copies, each with its number, a text may repeat itself.
+    fn copies(line: impl Fn(usize) -> String) -> usize {
+        let told = |count: &usize| {
+            may_repeat(&format!("{}{}", prose(200), (0..*count).map(&line).collect::<String>()))
+        };
+        (1..60).find(told).unwrap()
+    }
+
+    #[test]
+    fn a_number_is_one_sign_whatever_its_digits_and_the_space_before_it() {
+        let one = copies(|_| "a 7bc,".to_owned());
+        let digits = copies(|n| format!("a {}bc,", 10_u32.pow(u32::try_from(n % 6).unwrap())));
+        let unspaced = copies(|n| format!("a{}bc,", n % 10));
+        // A longer text has more room for what was seen, and then less seems known by chance.
+        assert!(
+            [digits, unspaced].iter().all(|it| it.abs_diff(one) <= 1),
+            "{digits}, {unspaced}, {one}"
+        );
+    }
+}

@@ -96,7 +96,7 @@ impl Strictness {
     pub(super) fn of(ring: &Ring, period: usize, care: Care) -> Self {
         let mut seen = Seen::default();
         // Once more round, so that a number that the period's start cuts is seen whole.
-        for back in (0..period * 2).rev().filter(|back| *back < ring.reach()) {
+        for back in (0..period * 2).rev() {
             let token = ring.back(back);
             seen.note(token.mark(), token.value());
         }
@@ -109,7 +109,7 @@ impl Strictness {
             () if seen.codes + seen.sames > 0 && seen.numbers > 0 => Self::Uniform,
             () if seen.codes > 0 => Self::Careful,
             () if seen.sames > 0 => Self::Letter,
-            () if seen.numbers > 0 && seen.values_differ => Self::Careful,
+            () if seen.values_differ => Self::Careful,
             () if seen.numbers > 0 && seen.others > 0 => Self::Uniform,
             () => Self::Bare,
         }
@@ -128,10 +128,10 @@ struct Seen {
     others: usize,
     pipes: usize,
     lines: usize,
-    /// The number under way. 0: none.
-    value: u32,
-    /// The last number. 0: none.
-    last: u32,
+    /// The number under way.
+    value: Option<u32>,
+    /// The last number.
+    last: Option<u32>,
     /// The first number may be cut, so the second one is the first to be compared with.
     whole: bool,
     values_differ: bool,
@@ -146,12 +146,12 @@ impl Seen {
                     self.end_number();
                     self.others += 1;
                 }
-                self.value = self.value.rotate_left(5) ^ hash | 1;
+                self.go_on(hash);
                 return;
             }
-            Mark::Dot if self.value != 0 => {
+            Mark::Dot if self.value.is_some() => {
                 self.others += 1;
-                self.value = self.value.rotate_left(5) ^ hash | 1;
+                self.go_on(hash);
                 return;
             }
             Mark::Word => self.words += 1,
@@ -166,16 +166,17 @@ impl Seen {
         self.end_number();
     }
 
+    fn go_on(&mut self, hash: u32) {
+        self.value = Some(self.value.unwrap_or(0).wrapping_mul(31).wrapping_add(hash));
+    }
+
     fn end_number(&mut self) {
-        if self.value == 0 {
-            return;
-        }
+        let Some(value) = self.value.take() else { return };
         if self.whole {
-            self.values_differ |= self.last != 0 && self.last != self.value;
-            self.last = self.value;
+            self.values_differ |= self.last.is_some_and(|last| last != value);
+            self.last = Some(value);
         }
         self.whole = true;
-        self.value = 0;
     }
 
     fn is_table(&self) -> bool {
@@ -393,7 +394,9 @@ mod tests {
             ("[0, 0], ", Uniform),
             ("0.5,", Uniform),
             ("null, ", Uniform),
-            ("12 12 ", Uniform),
+            (" 12", Uniform),
+            ("1.", Uniform),
+            ("5, . ", Uniform),
             ("1, 2, ", Careful),
             ("0.5, 0.6, ", Careful),
             ("0.55, .55, ", Careful),
@@ -464,6 +467,34 @@ mod tests {
         assert_eq!(scores, [54, 48, 48, 48, 48, 48, 48, 48, 48, 47, 46, 45, 44, 45, 46]);
         // Among the first tokens nothing can be taken.
         assert_eq!(near(copies(40, 60, |at| at == 48))[48], (40, 0, false));
+    }
+
+    #[test]
+    fn another_period_is_followed_after_four_tokens_that_are_not_as_expected() {
+        // The same other words stand in the fourth copy and in the ninth, 200 tokens later.
+        let scores = |others: std::ops::Range<usize>| {
+            let token = |at: usize| {
+                let is_other = [120, 320].contains(&(at / 40 * 40)) && others.contains(&(at % 40));
+                Kept::word(if is_other { 1000 + at % 40 } else { at % 40 })
+            };
+            near((0..400).map(token))
+        };
+        let [three, four] = [scores(20..23), scores(20..24)];
+        let (before, ..) = three[339];
+        assert_eq!([before, three[340].0, three[342].0, three[343].0], [40; 4]);
+        assert!(three[343].1 > 200, "{:?}", three[343]);
+        assert_eq!([four[342].0, four[343].0], [40, 200]);
+        assert_eq!((four[342].1 > 100, four[343].1), (true, 0));
+    }
+
+    #[test]
+    fn a_period_without_a_score_gives_way_at_once() {
+        // The second copy goes on as a beginning from before did, one token after its period is known.
+        let beginning = [0, 1, 2, 3, 4, 5, 77].map(Kept::word);
+        let between = (0..40).map(|at| Kept::word(700 + at));
+        let copy = (0..40).map(Kept::word);
+        let scores = near(beginning.into_iter().chain(between).chain(copy).chain(beginning));
+        assert_eq!(scores[scores.len() - 2..], [(40, 0, false), (87, 0, false)]);
     }
 
     #[test]

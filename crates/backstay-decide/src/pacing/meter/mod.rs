@@ -154,8 +154,8 @@ impl Meter {
             booked.saturating_sub(units(self.drained.saturating_sub(mark.drained)))
         });
         let least = scaled(pace.burst.saturating_add(unseen)) - scaled(room);
-        if least > 0 && least > self.level {
-            self.level = least;
+        if least > 0 {
+            self.level = self.level.max(least);
         }
     }
 

@@ -152,6 +152,24 @@ fn the_providers_word_leaves_only_the_room_it_told() {
 }
 
 #[test]
+fn a_room_as_large_as_the_burst_takes_no_leave() {
+    let mut idle = Meter::new(PACE, at(0));
+    idle.leave_room(10, None, PACE);
+    assert_eq!(idle.wait(70, 0, PACE), Duration::ZERO);
+}
+
+#[test]
+fn of_a_later_reservation_more_comes_back_than_of_one_that_has_drained() {
+    let mut meter = empty(PACE);
+    meter.reserve(5, 1);
+    meter.drain(PACE, at(3000));
+    meter.reserve(10, 2);
+    meter.drain(PACE, at(7000));
+    let mut other = meter.clone();
+    assert_eq!((meter.refund(10, 2), other.refund(5, 1)), (scaled(8), scaled(2)));
+}
+
+#[test]
 fn what_the_provider_had_not_seen_is_taken_off_the_room_it_told() {
     let mut meter = empty(PACE);
     let mark = meter.reserve(1, 0);

@@ -186,6 +186,48 @@ fn what_one_plane_refuses_takes_nothing_of_the_others() {
 }
 
 #[test]
+fn a_test_of_one_schema_that_is_given_back_frees_the_place_of_that_schema() {
+    let (rules, mut planes) = (Rules::DEFAULT, Planes::new(1));
+    for schema in [7, 8] {
+        let _ = calls(&mut planes, 10, Fault::SchemaError, Some(schema));
+    }
+    let tests =
+        |planes: &Planes| [7, 8].map(|schema| planes.of_schema(schema).unwrap().in_flight(at(40)));
+    let of_seven = planes.admit(&ask(at(40)), Some(7), &rules).passes.unwrap();
+    let of_eight = planes.admit(&ask(at(40)), Some(8), &rules).passes.unwrap();
+    assert_eq!(tests(&planes), [1, 1]);
+    planes.release(of_eight);
+    assert_eq!(tests(&planes), [1, 0]);
+    planes.release(of_seven);
+    assert_eq!(tests(&planes), [0, 0]);
+}
+
+#[test]
+fn a_call_meets_the_trouble_of_the_target_of_its_keys_and_of_its_schema_only() {
+    let meets_none =
+        |planes: &Planes| [None, SCHEMA, Some(8)].map(|it| planes.is_untroubled_for(it));
+    assert_eq!(meets_none(&Planes::new(2)), [true; 3]);
+    for (fault, count, untroubled) in [
+        (Fault::ServerError, 5, [false; 3]),
+        (Fault::RateLimited, 40, [false; 3]),
+        (Fault::SchemaError, 10, [true, false, true]),
+    ] {
+        let mut planes = Planes::new(2);
+        let _ = calls(&mut planes, count, fault, SCHEMA);
+        assert_eq!(meets_none(&planes), untroubled, "{fault:?}");
+    }
+}
+
+#[test]
+fn each_plane_has_its_own_limits() {
+    let of = |plane| *Rules::DEFAULT.limits(plane);
+    assert_eq!(of(Plane::Availability), Limits::AVAILABILITY);
+    assert_eq!(of(Plane::Throttling { key: 3 }), Limits::THROTTLING);
+    assert_eq!(of(Plane::Quality { schema: 7 }), Limits::QUALITY);
+    assert_eq!(of(Plane::Combined), Limits::COMBINED);
+}
+
+#[test]
 fn two_refusals_last_until_both_are_over_and_a_hard_one_is_named() {
     let refused = |until: Option<u64>, why| Refused {
         plane: Plane::Availability,
