@@ -514,6 +514,14 @@ impl Dice {
     }
 }
 
+#[test]
+fn a_circle_through_a_pattern_is_unrolled_where_patterns_are_not_known() {
+    let schema = json!({"unevaluatedProperties": false, "patternProperties": {"a": {"$ref": "#"}}});
+    let lowered = lower(&schema, Subset::GeminiJsonSchema).unwrap();
+    let again = lower(&lowered.schema, Subset::GeminiJsonSchema).unwrap();
+    assert_eq!(again.schema, lowered.schema);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { ..ProptestConfig::default() })]
 

@@ -395,7 +395,15 @@ impl Pass<'_> {
         }
         let mut values = Vec::new();
         for (path, schema) in Self::further(map) {
-            values.push(Value::Object(self.schema(schema, &format!("{at}{path}"), depth + 1)?));
+            let at = format!("{at}{path}");
+            match self.schema(schema, &at, depth + 1) {
+                Ok(schema) => values.push(Value::Object(schema)),
+                Err(Stop::Cut(_)) => {
+                    let what = "keys of this pattern left out: nesting ends here";
+                    self.note(Rule::Unrolled, &at, "patternProperties", what);
+                }
+                Err(stop) => return Err(stop),
+            }
         }
         let rest = if values.is_empty() { Value::Bool(false) } else { self.either(values, at)? };
         draft.out.insert("additionalProperties".into(), rest);

@@ -124,9 +124,11 @@ impl Refs {
                         self.edges(schema, optional || !required(name), depth + 1, out);
                     }
                 }
-                Value::Object(named)
-                    if matches!(key.as_str(), "patternProperties" | "dependentSchemas") =>
-                {
+                // Told as `additionalProperties` where patterns are not known, so no optional property.
+                Value::Object(named) if key == "patternProperties" => {
+                    named.values().for_each(|s| self.edges(s, optional, depth + 1, out));
+                }
+                Value::Object(named) if key == "dependentSchemas" => {
                     named.values().for_each(|s| self.edges(s, true, depth + 1, out));
                 }
                 _ => {}
