@@ -17,7 +17,7 @@ use config_world::outside;
 
 /// Every code a problem can have, but for those of files that cannot be read (`unreadable`,
 /// `not-utf8`, `no-config`) and of too many (`more`), which have tests of their own.
-const CODES: [&str; 54] = [
+const CODES: [&str; 55] = [
     "alias",
     "bad-address",
     "bad-field",
@@ -40,6 +40,7 @@ const CODES: [&str; 54] = [
     "gateway-key-upstream",
     "half-priced",
     "human-unseen",
+    "idle-early-stop",
     "idle-finish",
     "idle-key",
     "idle-keys",

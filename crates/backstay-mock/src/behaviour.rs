@@ -100,6 +100,7 @@ pub(crate) enum Wire {
 pub(crate) enum Damage {
     Fenced,
     ProseAround,
+    ThenProse,
     TwoObjects,
     WrongSchema,
     WrongType,
@@ -242,6 +243,12 @@ static ALL: &[Behaviour] = &[
     wire("hang-body", Wire::HangBody, &[], "sends half of the body, then nothing"),
     damage("fenced", Damage::Fenced, &[], "the JSON stands in a Markdown fence"),
     damage("prose-around", Damage::ProseAround, &[], "sentences before and after the JSON"),
+    damage(
+        "then-prose",
+        Damage::ThenProse,
+        &[],
+        "the JSON, then sentences of `size` bytes (default 2000)",
+    ),
     damage("two-objects", Damage::TwoObjects, &[], "two different objects, one after the other"),
     damage("wrong-schema", Damage::WrongSchema, &[], "a required key is missing"),
     damage("wrong-type", Damage::WrongType, &[], "an integer is sent as a string"),

@@ -8,7 +8,7 @@ use crate::ask::{Ask, Dialect};
 use crate::behaviour::Damage;
 use crate::dice::Dice;
 use crate::instance;
-use crate::prose;
+use crate::prose::{self, Words};
 use crate::said::{self, Answered, Call, Finish, Place, Said};
 
 /// What the damage depends on beside the answer.
@@ -20,6 +20,8 @@ pub(crate) struct Occasion {
     pub(crate) wrong: u32,
     /// Tokens below which the reply is cut (`truncated-by-cap`).
     pub(crate) need: u64,
+    /// Bytes of sentences behind the answer (`then-prose`).
+    pub(crate) behind: usize,
 }
 
 /// The damaged reply.
@@ -47,14 +49,11 @@ pub(crate) fn damaged(
             "Sure, here is the result for this message:\n\n{}\n\nTell me if anything is unclear.",
             whole(&answered)
         ),
-        Damage::TwoObjects => {
-            let first = whole(&answered);
-            let mut second = edited(&answered, |map| other_category(map, answered.schema));
-            if second == first {
-                second = edited(&answered, |map| invent_quote(map, &ask.last_user));
-            }
-            format!("{first}\n{second}")
+        Damage::ThenProse => {
+            let prose = prose::sentences(&mut dice, occasion.behind, Words::Plain);
+            format!("{}\n\n{prose}", whole(&answered))
         }
+        Damage::TwoObjects => two_objects(&answered, ask),
         Damage::WrongSchema => edited(&answered, |map| drop_required(map, answered.schema)),
         Damage::WrongType => edited(&answered, wrong_type),
         Damage::ExtraKey => edited(&answered, |map| {
@@ -143,6 +142,16 @@ fn refusal(dialect: Dialect) -> Said {
 /// The answer as its giver wrote it, or compact.
 pub(crate) fn whole(answered: &Answered<'_>) -> String {
     answered.text.clone().unwrap_or_else(|| answered.value.to_string())
+}
+
+/// The answer, and another one below it.
+fn two_objects(answered: &Answered<'_>, ask: &Ask) -> String {
+    let first = whole(answered);
+    let mut second = edited(answered, |map| other_category(map, answered.schema));
+    if second == first {
+        second = edited(answered, |map| invent_quote(map, &ask.last_user));
+    }
+    format!("{first}\n{second}")
 }
 
 /// The answer with one edit of its object; an answer that is no object stays as it is.

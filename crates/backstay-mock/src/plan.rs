@@ -295,6 +295,7 @@ fn structure(scene: Scene<'_>, fault: Damage) -> Reply {
         turn: scene.turn,
         wrong: params.wrong.unwrap_or(2),
         need: params.need.unwrap_or(400),
+        behind: params.size.unwrap_or(2_000),
     };
     let dice = dice(scene);
     let answered = said::answer(scene.ask, scene.settings, &dice, Words::Plain);

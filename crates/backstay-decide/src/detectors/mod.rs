@@ -19,6 +19,7 @@ mod calls;
 mod entropy;
 mod length;
 mod lost;
+mod one_value;
 mod opening;
 mod refusal;
 mod repetition;
@@ -32,6 +33,7 @@ use std::time::Duration;
 
 pub use entropy::Sureness;
 pub use length::{Floor, Length};
+pub use one_value::{OneValue, Reached};
 pub use root::Root;
 pub use signal::{Channel, Finding, Level, Signal};
 

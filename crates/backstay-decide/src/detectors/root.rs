@@ -17,6 +17,7 @@ pub struct Root {
     /// Open brackets, the innermost in the lowest bit: 1 is an object.
     open: u128,
     depth: u32,
+    fenced: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,10 +95,18 @@ impl Root {
         self.state == State::Complete
     }
 
+    /// Whether a fence was opened before the value.
+    pub(super) fn is_fenced(&self) -> bool {
+        self.fenced
+    }
+
     fn after(&mut self, byte: u8) -> State {
         match self.state {
             State::Before if byte.is_ascii_whitespace() => State::Before,
-            State::Before if byte == b'`' => State::Fence(1),
+            State::Before if byte == b'`' => {
+                self.fenced = true;
+                State::Fence(1)
+            }
             State::Before => self.begin(byte),
             State::Fence(length) => fence(length, byte),
             State::Text(role, escape) => text(role, escape, byte),

@@ -1,6 +1,6 @@
 //! The keys of a route that say what is looked for in a reply: `guards` and `on_quiet_refusal`.
 
-use backstay::policy::{GuardPolicy, OnFinding, QuietRefusal};
+use backstay::policy::{EarlyStop, GuardPolicy, OnFinding, QuietRefusal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +57,9 @@ pub(super) struct GuardsTable {
     /// Tokens from which on an answer is cut off. At least 1. Default: no such number.
     #[schemars(range(min = 1))]
     pub(super) most_tokens: Option<u32>,
+    /// Whether a streamed answer that is to be one JSON value is read up to the end of its first complete
+    /// value only: [early stop](streams.md#early-stop).
+    pub(super) early_stop: bool,
 }
 
 impl Default for GuardsTable {
@@ -69,6 +72,7 @@ impl Default for GuardsTable {
             context: TagWord::Tag,
             expected_tokens: None,
             most_tokens: None,
+            early_stop: false,
         }
     }
 }
@@ -107,6 +111,7 @@ impl GuardsTable {
                 QuietWord::Tag => QuietRefusal::Tag,
                 QuietWord::NextTier => QuietRefusal::NextTier,
             },
+            early_stop: if self.early_stop { EarlyStop::BehindValue } else { EarlyStop::Never },
         }
     }
 }

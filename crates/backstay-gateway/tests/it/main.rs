@@ -17,6 +17,7 @@ mod client;
 mod cost;
 mod doors;
 mod drain;
+mod early_stop;
 mod edits;
 mod explained;
 mod failures;

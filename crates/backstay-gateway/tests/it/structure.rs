@@ -52,6 +52,7 @@ const ROWS: &[Row] = &[
     row("healthy",            Valid,                           1, 1),
     row("fenced",             Mended("fence"),                 1, 1),
     row("prose-around",       Mended("prose_before"),          1, 1),
+    row("then-prose+size=400", Mended("prose_after"),           1, 1),
     row("two-objects",        Fails("reply_not_json"),         3, 3),
     row("think-tags",         Mended("think_block"),           1, 1),
     row("unclosed",           Mended("missing_closer"),        1, 1),

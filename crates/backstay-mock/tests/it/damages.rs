@@ -18,6 +18,11 @@ pub(crate) const DAMAGES: &[DamageRow] = &[
     ("prose-around", |t| {
         assert!(t.contains(&gold().to_string()) && t.starts_with("Sure") && t.ends_with('.'));
     }, "stop", "end_turn"),
+    ("then-prose", |t| {
+        let (first, rest) = t.split_once("\n\n").expect("a paragraph");
+        assert_eq!(object(first), gold());
+        assert!(rest.len() >= 2_000 && rest.ends_with('.'));
+    }, "stop", "end_turn"),
     ("two-objects", |t| {
         let (first, second) = t.split_once('\n').expect("two lines");
         assert_eq!(object(first), gold());

@@ -8,6 +8,7 @@ use backstay_wire::{Delta, Finish, Reply};
 
 use tokio::time::{Instant, timeout_at};
 
+use super::stop::{EarlyStop, Stopped};
 use super::stream::{Opened, Piece, Told, Waiting};
 use super::{Failure, Got, Seen, classify};
 use crate::policy::{Pace, Tokens, Window};
@@ -16,20 +17,31 @@ use crate::route::Going;
 /// The whole reply of so many choices that a stream adds up to.
 ///
 /// A stream is whole only with a known finish and the protocol's end, or the body's clean end, or
-/// silence: a provider that holds the stream after its finish has said all of the reply.
-pub(super) async fn whole(opened: &mut Opened, choices: usize) -> Result<Reply, Failure> {
+/// silence: a provider that holds the stream after its finish has said all of the reply. One that
+/// `stop` ends before is whole by that.
+pub(super) async fn whole(
+    opened: &mut Opened,
+    choices: usize,
+    mut stop: EarlyStop,
+) -> Result<(Reply, Option<Stopped>), Failure> {
     let mut fold = Fold::default();
     loop {
-        let piece = match opened.next().await {
+        let piece = match read_until(opened, stop.until()).await {
             Ok(Some(piece)) => piece,
             Ok(None) => break,
-            Err(failure) if is_silence(failure.fault) && is_finished(&fold, choices) => {
+            Err(Late::Fault(fault)) if is_silence(fault.fault) && is_finished(&fold, choices) => {
                 break;
             }
-            Err(failure) => return Err(failure),
+            Err(Late::Fault(fault)) if stop.until().is_none() || !is_silence(fault.fault) => {
+                return Err(fault);
+            }
+            Err(Late::Lead | Late::Fault(_)) => return stopped(fold, stop.silent()),
         };
         for delta in &piece.deltas {
             fold.push(delta);
+            if let Some(at) = stop.takes(delta) {
+                return stopped(fold, at);
+            }
         }
         if fold.end_seen() || fold.error_seen().is_some() || fold.fault().is_some() {
             break;
@@ -38,7 +50,15 @@ pub(super) async fn whole(opened: &mut Opened, choices: usize) -> Result<Reply, 
             opened.expect_end();
         }
     }
-    ended(fold, choices)
+    Ok((ended(fold, choices)?, None))
+}
+
+/// The reply that `fold` adds up to, up to where it was stopped.
+fn stopped(mut fold: Fold, at: Stopped) -> Result<(Reply, Option<Stopped>), Failure> {
+    fold.push(&Delta::Finish { finish: Finish::Complete, word: None });
+    let mut reply = ended(fold, 1)?;
+    at.trim(&mut reply);
+    Ok((reply, Some(at)))
 }
 
 /// The reply of so many choices that `fold` adds up to, now that no more comes. The provider may

@@ -66,6 +66,7 @@ pub(crate) fn seen(mut armed: Armed, heard: Heard, choices: usize, clock: &Clock
         limits: classify::limits(&head.headers, clock),
         signals: Vec::new(),
         cut: None,
+        stopped: None,
         result: result.map(|whole| Got::Whole(Box::new(whole))),
         armed,
     };
@@ -86,6 +87,7 @@ pub(crate) fn nothing(armed: Armed, fault: Fault, took: Duration) -> Seen {
         limits: Vec::new(),
         signals: Vec::new(),
         cut: None,
+        stopped: None,
     }
 }
 

@@ -16,6 +16,7 @@ mod guards;
 pub(crate) mod heard;
 pub mod notify;
 mod read;
+mod stop;
 pub mod stream;
 pub mod transport;
 
@@ -39,6 +40,8 @@ use crate::route::{Armed, Going, Shot, Timed};
 use adapter::{Form, Outgoing};
 use fold::Lead;
 use guards::Watched;
+use stop::EarlyStop;
+pub(crate) use stop::{Behind, Stopped};
 use stream::{Opened, StreamTimers, Told};
 use transport::{Incoming, SendFault};
 
@@ -69,6 +72,8 @@ pub(crate) struct Seen {
     pub signals: Vec<Signal>,
     /// Why a whole reply is worthless all the same.
     pub cut: Option<Failure>,
+    /// What the reply was stopped at before its end.
+    pub stopped: Option<Stopped>,
 }
 
 impl Seen {
@@ -177,6 +182,7 @@ pub(crate) async fn race(engine: &Engine, contract: &Contract, shot: Box<Shot>) 
         limits: Vec::new(),
         signals: Vec::new(),
         cut: None,
+        stopped: None,
         armed,
     };
     let result = one(engine, contract, &mut seen, timers).await;
@@ -303,9 +309,12 @@ async fn streamed(
         }
     }
     let dialect = seen.armed.request.dialect;
-    let folded = fold::whole(&mut opened, contract.most_choices()).await;
+    let stop = EarlyStop::of(contract);
+    let folded = fold::whole(&mut opened, contract.most_choices(), stop).await;
     seen.heard(&mut opened);
-    folded.map(|reply| Got::Whole(Box::new(Whole { reply, raw: None, events: None, dialect })))
+    let (reply, stopped) = folded?;
+    seen.stopped = stopped;
+    Ok(Got::Whole(Box::new(Whole { reply, raw: None, events: None, dialect })))
 }
 
 /// Whether a stream goes to the caller before all of it is there.

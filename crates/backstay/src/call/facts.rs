@@ -65,8 +65,11 @@ impl Call {
             seen.armed.held.observe(&seen.limits, self.engine.now());
         }
         let timed = seen.timed();
-        let Seen { armed, result, first_token, limits, signals, cut, .. } = seen;
+        let Seen { armed, result, first_token, limits, signals, cut, stopped, .. } = seen;
         self.signalled(&signals);
+        if let Some(at) = stopped {
+            self.stopped_early(at);
+        }
         let cut = cut.or_else(|| self.quiet_refusal(&signals));
         match result {
             Ok(Got::Whole(whole)) => match cut {

@@ -14,6 +14,7 @@ use super::{Call, Plan};
 use crate::admit::spend::{Cost, Reserved};
 use crate::attempt::{Got, Seen};
 use crate::contract::Caller;
+use crate::policy::Target;
 use crate::record::{Known, Spent};
 
 /// Tokens that a reply is taken to have at most when neither the call nor the target says.
@@ -186,6 +187,11 @@ impl Call {
         self.contract.ask.caller.as_ref().filter(|caller| caller.allowance.is_limited()).cloned()
     }
 
+    /// Tokens that a reply of `target` has at most. `None`: neither the call nor the target says.
+    pub(super) fn output_cap(&self, target: &Target) -> Option<u64> {
+        self.cap.or(self.contract.cap.tokens).or(target.max_output_tokens)
+    }
+
     /// A token a byte, also of what a re-ask adds, and the whole output cap for each choice.
     fn most(&self, index: usize) -> Cost {
         let Some(stop) = self.stops.get(index) else { return Cost::default() };
@@ -195,8 +201,8 @@ impl Call {
         let bytes = body.saturating_add(told);
         let input = stop.health.learned(bytes).filter(|_| !self.contract.may_hold_pictures());
         let input = input.unwrap_or(bytes);
-        let cap = self.cap.or(self.contract.cap.tokens).or(target.max_output_tokens);
-        let output = cap.unwrap_or(MOST_OUTPUT).saturating_mul(self.contract.choices());
+        let cap = self.output_cap(target).unwrap_or(MOST_OUTPUT);
+        let output = cap.saturating_mul(self.contract.choices());
         let money = target.prices.map_or(Money::ZERO, |prices| prices.most(input, output));
         Cost { money, tokens: input.saturating_add(output) }
     }

@@ -278,7 +278,7 @@ pub fn settle(engine: &Engine, ask: Ask) -> Result<Contract, CallError> {
     let (shape, checks) = shape::settle(&head, &ask, &route, &ready, engine)?;
     let stream_mode =
         mode::settle(&head, &ask, (wants, wants_several(&head, &ask)), &route, &checks)?;
-    let guards = guards::settle(&ask, &route)?;
+    let guards = guards::settle(&head, &ask, &route, &checks)?;
     let asked = patience(&ask.headers);
     let fingerprint = fingerprint::of(&head, &ask, &route);
     let contract = Contract {

@@ -31,6 +31,19 @@ pub struct GuardPolicy {
     pub most_tokens: Option<u32>,
     /// What a refusal in words leads to.
     pub on_quiet_refusal: QuietRefusal,
+    /// How far a reply is read that is to be one JSON value.
+    pub early_stop: EarlyStop,
+}
+
+/// How far a streamed reply is read that is to be one JSON value, where nothing of it is out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EarlyStop {
+    /// To its end: a model may take back what it said.
+    #[default]
+    Never,
+    /// To the end of its first complete value; then the provider is hung up on. Not where the request
+    /// offers tools or asks for several answers, or where another value than the first would count.
+    BehindValue,
 }
 
 /// What a refusal in words leads to, where nothing of the reply is out.
@@ -54,6 +67,7 @@ impl GuardPolicy {
         expected_tokens: None,
         most_tokens: None,
         on_quiet_refusal: QuietRefusal::Tag,
+        early_stop: EarlyStop::Never,
     };
 
     /// Whether a reply may be cut off for what it says.

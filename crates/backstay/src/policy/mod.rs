@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use alerts::{AlertPolicy, Webhook};
-pub use guards::{GuardPolicy, OnFinding, QuietRefusal};
+pub use guards::{EarlyStop, GuardPolicy, OnFinding, QuietRefusal};
 pub use limits::Limits;
 pub use mending::{
     Align, Coercion, Encoded, Enums, Extra, Field, FieldPath, Mending, Missing, OnFail, Partial,

@@ -76,6 +76,11 @@ impl Default for Window {
 pub struct Tokens(pub u32);
 
 impl Tokens {
+    /// So many bytes of text, rounded up.
+    pub fn of(bytes: usize) -> Self {
+        Self(u32::try_from(bytes.div_ceil(4)).unwrap_or(u32::MAX))
+    }
+
     /// The same in bytes of text.
     pub const fn bytes(self) -> usize {
         4 * self.0 as usize

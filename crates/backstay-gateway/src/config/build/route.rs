@@ -68,6 +68,7 @@ impl Loading<'_> {
         self.lint_caps(name, table, &tiers);
         let max_attempts = self.attempts(name, table, tiers.len());
         let stream = self.stream(name, table);
+        let guards = self.guards(name, table, mending.syntax.policy.several);
         let reask = self.reask(name, table, &tiers);
         let mut route = Route {
             name: name.into(),
@@ -96,7 +97,7 @@ impl Loading<'_> {
             stream,
             holding: self.holding(name, table),
             after_release: self.after_release(name, table, &tiers),
-            guards: self.guards(name, table),
+            guards,
             on_refusal: match table.on_refusal {
                 RefusalWord::LastResort => RefusalPolicy::LastResort,
                 RefusalWord::NextTier => RefusalPolicy::NextTier,

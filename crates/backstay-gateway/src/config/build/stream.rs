@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use backstay::policy::{GuardPolicy, Holding, Pace, StreamMode, Tokens, Window};
 
+use jsonmend::Several;
+
 use super::Loading;
 use crate::config::file::RouteTable;
 
@@ -43,14 +45,24 @@ impl Loading<'_> {
         Holding { pace: self.pace(name, table), window }
     }
 
-    /// What is looked for in a reply.
-    pub(super) fn guards(&mut self, name: &str, table: &RouteTable) -> GuardPolicy {
+    /// What is looked for in a reply, of which `several` says what counts if it has more than one value.
+    pub(super) fn guards(
+        &mut self,
+        name: &str,
+        table: &RouteTable,
+        several: Several,
+    ) -> GuardPolicy {
         let guards = &table.guards;
         let lengths =
             [("expected_tokens", guards.expected_tokens), ("most_tokens", guards.most_tokens)];
         for (key, tokens) in lengths {
             let tokens = tokens.unwrap_or(1).into();
             self.in_range(&["routes", name, "guards", key], tokens, 1..=u64::MAX);
+        }
+        if guards.early_stop && !matches!(several, Several::Only | Several::First) {
+            let message = "nothing is stopped early: another value than the first may count".into();
+            let help = "set `candidates` of `mend` to \"only\" or \"first\"";
+            self.doubt(&["routes", name, "guards", "early_stop"], "idle-early-stop", message, help);
         }
         guards.policy(table.on_quiet_refusal)
     }

@@ -28,7 +28,7 @@ use serde_json::Value;
 
 use crate::contract::{Added, Contract, Fingerprint, Wants};
 use crate::fault::CallError;
-use crate::policy::{Target, Upstream};
+use crate::policy::{EarlyStop, Target, Upstream};
 use fit::{Asking, Fit, Held, Parameters};
 
 /// How deep a body may nest that is edited: as deep as a request may.
@@ -168,8 +168,11 @@ fn form(contract: &Contract, target: &Target) -> Form {
         (Wants::Whole, Upstream::AsAsked) => false,
         (Wants::Whole, Upstream::Stream) => true,
         // 1,000 tokens take some 25 s at a slow 40 a second: longer than anyone should wait
-        // without a sign of life.
-        (Wants::Whole, Upstream::Auto) => contract.cap.tokens.is_none_or(|cap| cap > 1_000),
+        // without a sign of life. What may be stopped early has to be read as it comes.
+        (Wants::Whole, Upstream::Auto) => {
+            contract.guards.early_stop == EarlyStop::BehindValue
+                || contract.cap.tokens.is_none_or(|cap| cap > 1_000)
+        }
     };
     if wished && edits::folds_whole(contract) { Form::Stream } else { Form::Plain }
 }
