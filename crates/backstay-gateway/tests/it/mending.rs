@@ -1,6 +1,7 @@
 //! Replies that are almost what was asked for: what is mended, aligned, let through or replaced,
 //! and that every change is told.
 
+use backstay::record::Step;
 use backstay_wire::Dialect;
 use serde_json::{Value, json};
 
@@ -88,6 +89,29 @@ async fn a_wrong_enum_becomes_the_declared_fallback_at_once_or_after_exactly_thr
     let seen = world.ask(OPENAI, &decision()).await;
     assert_eq!((seen.status, seen.attempts()), (502, 3));
     assert_eq!(seen.json()["error"]["code"], "reply_schema_error");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fallback_names_the_request_whose_reply_it_is() {
+    let steps = ["enum-miss", "wrong-schema", "wrong-schema"];
+    let route =
+        format!("{ROUTE}\n{TRIAGE}\nfields = [{{ at = \"/category\", fallback = \"other\" }}]");
+    let world = Setup::new().alone("r", "openai", &steps, &route).start().await;
+    let seen = world.ask(OPENAI, &request(OPENAI, "r", TICKET)).await;
+    assert_eq!(
+        (seen.header("x-backstay-outcome"), seen.attempts()),
+        ("fallback", 3),
+        "{}",
+        seen.text()
+    );
+    let row = world.engine().call_log().find(seen.header("x-backstay-call-id"));
+    let notes = row.unwrap().unwrap().trail.notes;
+    let first = notes.into_iter().find_map(|note| match note.step {
+        Step::Came { provider_request_id, .. } => provider_request_id,
+        _ => None,
+    });
+    assert_eq!(first.as_deref(), Some(seen.header("x-request-id")));
     world.stop().await;
 }
 

@@ -4,7 +4,7 @@ use backstay_wire::Reply;
 use backstay_wire::chat::Part;
 
 use super::report::tally;
-use super::{Call, End, Plan};
+use super::{Call, End, LastSeen, Plan};
 use crate::attempt::Whole;
 use crate::record::Outcome;
 use crate::validate::{Checked, Edit, NewArguments, Standing, is_json};
@@ -27,14 +27,21 @@ pub(crate) struct Best {
     checked: Vec<Checked>,
     /// The target it came from.
     from: Option<usize>,
+    /// What is told of its attempt.
+    seen: LastSeen,
 }
 
 impl Best {
     /// How many values are not the model's.
     fn changed(&self) -> usize {
-        let edits = self.checked.iter().flat_map(|checked| &checked.edits);
-        edits.filter(|edit| edit.kind.class() == "fallback").count()
+        changed(&self.checked)
     }
+}
+
+/// How many values of a reply are not the model's.
+fn changed(checked: &[Checked]) -> usize {
+    let edits = checked.iter().flat_map(|checked| &checked.edits);
+    edits.filter(|edit| edit.kind.class() == "fallback").count()
 }
 
 impl Call {
@@ -42,16 +49,17 @@ impl Call {
     /// fewer of them than the best so far.
     pub(super) fn keep_best(&mut self, whole: &Whole) {
         let Some(checked) = self.with_fallbacks(whole) else { return };
-        let best = Best { whole: whole.clone(), checked, from: self.current };
-        if self.best.as_ref().is_none_or(|known| best.changed() < known.changed()) {
-            self.best = Some(Box::new(best));
+        if self.best.as_ref().is_some_and(|known| known.changed() <= changed(&checked)) {
+            return;
         }
+        let (whole, from, seen) = (whole.clone(), self.current, self.seen.clone());
+        self.best = Some(Box::new(Best { whole, checked, from, seen }));
     }
 
     /// Ends the call with the best reply and its fallbacks.
     pub(super) fn falls_back(&mut self) {
         let Some(best) = self.best.take() else { return };
-        self.current = best.from;
+        (self.current, self.seen) = (best.from, best.seen);
         self.passes(best.whole, best.checked);
     }
 

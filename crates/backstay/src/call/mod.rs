@@ -21,7 +21,7 @@ mod summed;
 mod typed;
 mod watch;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use backstay_decide::Moment;
 use backstay_decide::breaker::{self, Cut, Paced, Report, Shape};
@@ -29,10 +29,9 @@ use backstay_decide::deadline::Source;
 use backstay_decide::fault::Fault;
 use backstay_decide::recover::LastResort;
 use backstay_decide::timers::Timers;
-use backstay_wire::Finish;
-use backstay_wire::Usage;
 use backstay_wire::amend::Objection;
 use backstay_wire::chat::{Choice, Part, Turn};
+use backstay_wire::{Finish, Usage};
 use bytes::Bytes;
 use http::HeaderMap;
 
@@ -151,6 +150,8 @@ pub(crate) struct Call {
     pub unbuilt: Option<CallError>,
     /// What comes next.
     pub plan: Plan,
+    /// Whether the route's last resort has the caller's shape, once somebody asked.
+    resort: OnceLock<LastResort>,
     /// The output cap, once it was raised.
     pub cap: Option<u64>,
     /// Turns a re-ask adds.
@@ -231,7 +232,7 @@ pub(crate) enum End {
 }
 
 /// What the log needs of the last attempt.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct LastSeen {
     request_id: Option<String>,
     finish: &'static str,
@@ -255,6 +256,7 @@ impl Call {
             timers: None,
             unbuilt: None,
             plan: Plan::Start,
+            resort: OnceLock::new(),
             cap: None,
             reask: Vec::new(),
             reasks: Reasks::default(),
@@ -316,6 +318,11 @@ impl Call {
         if !self.contract.shape.by_caller() {
             return LastResort::Has;
         }
+        *self.resort.get_or_init(|| self.fits(resort))
+    }
+
+    /// Whether the route's last resort has the shape this caller asked for.
+    fn fits(&self, resort: &policy::LastResort) -> LastResort {
         let shape = Checks {
             shape: self.contract.checks.shape.clone(),
             rules: Arc::default(),

@@ -10,9 +10,9 @@ use crate::policy::Prefill;
 /// Names of the output cap.
 const CAPS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
-/// Bytes that are taken for a token of what was sent already: less than most texts have, so that a
+/// Bytes that are taken for a token of what was sent already: more than most texts have, so that a
 /// continuation rather ends late than early at the caller's cap.
-const BYTES_PER_TOKEN: u64 = 4;
+const BYTES_PER_TOKEN: u64 = 6;
 
 /// `body` with `text` as the last message, the assistant's, and a cap without what `text` took of it.
 /// `None`: the body is not of the form that takes one.
@@ -54,7 +54,7 @@ mod tests {
         let said = read(Prefill::Assistant);
         let last = json!({"role": "assistant", "content": "eight by"});
         let messages = json!([{"role": "user", "content": "hi"}, last]);
-        let whole = json!({"model": "m", "max_tokens": 8, "messages": messages, "own": 1});
+        let whole = json!({"model": "m", "max_tokens": 9, "messages": messages, "own": 1});
         assert_eq!(said, whole);
         assert_eq!(read(Prefill::Prefix)["messages"][1]["prefix"], true);
         let said = read(Prefill::ContinueFinalMessage);

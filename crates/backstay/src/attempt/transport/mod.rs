@@ -54,7 +54,7 @@ type Pooled = Client<WithinTime<HttpsConnector<HttpConnector>>, Full<Bytes>>;
 #[derive(Clone)]
 pub struct Transport {
     connector: HttpsConnector<HttpConnector>,
-    pools: Arc<Mutex<HashMap<Duration, Pooled>>>,
+    pools: Arc<Mutex<HashMap<Duration, Arc<Pooled>>>>,
 }
 
 /// Why no response came.
@@ -140,18 +140,18 @@ impl Transport {
         })
     }
 
-    fn pool(&self, connect: Duration) -> Pooled {
+    fn pool(&self, connect: Duration) -> Arc<Pooled> {
         let mut pools = self.pools.lock();
         if let Some(pool) = pools.get(&connect) {
-            return pool.clone();
+            return Arc::clone(pool);
         }
         // Limits come from config, so they are few; only many reloads can make more.
         if pools.len() >= 64 {
             pools.clear();
         }
         let connector = WithinTime { inner: self.connector.clone(), limit: connect };
-        let pool = pooling().build(connector);
-        pools.insert(connect, pool.clone());
+        let pool = Arc::new(pooling().build(connector));
+        pools.insert(connect, Arc::clone(&pool));
         pool
     }
 }
