@@ -81,6 +81,17 @@ impl Cost {
         }
     }
 
+    /// The part of each of so many that share it, rounded down. 0 shares as 1.
+    #[must_use]
+    pub const fn shared_by(self, keys: usize) -> Self {
+        let keys = if keys == 0 { 1 } else { keys as u64 };
+        Self {
+            requests: self.requests / keys,
+            input: self.input / keys,
+            output: self.output / keys,
+        }
+    }
+
     /// As counted in `unit`.
     const fn of(self, unit: Unit) -> u64 {
         match unit {

@@ -535,3 +535,10 @@ fn a_learned_limit_refuses_nobody_for_ever_and_a_guess_is_never_tiny() {
     let limits: Vec<u64> = pacer.levels(at(0)).iter().map(|level| level.limit).collect();
     assert_eq!(limits, LEAST_GUESS);
 }
+
+#[test]
+fn what_several_keys_share_is_rounded_down() {
+    let cost = Cost { requests: 12, input: 100, output: 1 };
+    assert_eq!(cost.shared_by(5), Cost { requests: 2, input: 20, output: 0 });
+    assert_eq!([cost.shared_by(1), cost.shared_by(0)], [cost, cost]);
+}

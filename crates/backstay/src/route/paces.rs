@@ -108,9 +108,10 @@ impl Paces {
         shortest.filter(|_| !room)
     }
 
-    /// Why a call of this cost has to wait though nothing else is reserved but what is `promised`: the
-    /// wait that is over first. `None`: some key has room.
+    /// Why a call of this cost has to wait though nothing else is reserved but what is `promised`, by all keys
+    /// in turn: the wait that is over first. `None`: some key has room.
     pub(super) fn wait(&mut self, cost: Cost, promised: Cost, now: Moment) -> Option<Wait> {
+        let promised = promised.shared_by(self.pacers.len());
         let mut shortest: Option<Wait> = None;
         for pacer in &mut self.pacers {
             let wait = pacer.check_after(promised, pacer.fitting(cost), now).err()?;

@@ -13,7 +13,7 @@ use super::super::guard::Held;
 use super::super::paces::Prompt;
 use super::super::wish::{Whose, Wish};
 use super::*;
-use crate::policy::{Policy, Provider, Target};
+use crate::policy::{CredentialSource, Policy, Provider, Secret, Target};
 use crate::route::{Health, direct};
 
 /// A prompt of no tokens.
@@ -35,8 +35,17 @@ const SIXTY: Rate =
     Rate { dimension: Dimension { unit: Unit::Requests, per: Per::Minute }, limit: 60 };
 
 fn health(clock: Clock, rates: &[Rate], places: u32) -> Arc<TargetHealth> {
+    health_of(clock, (rates, places), CredentialSource::Nobody)
+}
+
+fn health_of(
+    clock: Clock,
+    (rates, places): (&[Rate], u32),
+    credentials: CredentialSource,
+) -> Arc<TargetHealth> {
     let base = http::Uri::from_static("http://localhost/v1");
-    let policy = Policy::of([Provider::at("p", Dialect::OpenaiChat, base, None)]);
+    let provider = Provider::at("p", Dialect::OpenaiChat, base, None);
+    let policy = Policy::of([Provider { credentials, ..provider }]);
     let mut target = Target::clone(&direct(&policy, "p/m").unwrap().tiers[0][0]);
     target.limits.rates = rates.to_vec();
     target.limits.places = Bounds { ceiling: places, ..Bounds::default() };
@@ -118,6 +127,16 @@ async fn all_that_the_rates_have_room_for_are_let_through_together_however_late(
     }
     drop((waiting, held));
     assert!(nothing_is_promised(&health) && health.line.count() == 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_keys_let_as_many_through_together_as_all_of_them_take() {
+    let clock = Clock::start();
+    let keys = ["one", "two", "three"].map(|key| Secret::new(key.to_owned()));
+    let health = health_of(clock, (&[SIXTY], 0), CredentialSource::Own(keys.to_vec()));
+    let mut through: Vec<InLine> = (0..40).map(|_| comes(&health, 1, clock)).collect();
+    let told = through.iter_mut().filter_map(|line| is_told(line).then_some(())).count();
+    assert_eq!(told, 36, "the burst of each");
 }
 
 #[tokio::test(start_paused = true)]
