@@ -102,10 +102,13 @@ fn folded(
     let broken =
         |fault: String| Failure::new(Fault::MalformedReply, format!("broken stream: {fault}"));
     let (mut fold, mut deltas, mut last) = (Fold::default(), Vec::new(), false);
-    while !last {
+    loop {
         let mut frame = decoder.next_frame().map_err(|fault| broken(fault.to_string()))?;
         if frame.is_none() {
-            last = true;
+            // Its last line may hold more than one.
+            if std::mem::replace(&mut last, true) {
+                break;
+            }
             frame = decoder.finish().ok().flatten();
         }
         if let Some(Frame::Event(event) | Frame::Cut(event)) = frame {
@@ -120,4 +123,27 @@ fn folded(
     }
     let reply = fold::ended(fold, choices)?;
     Ok(Whole { reply, raw: None, events: Some(body.clone()), dialect })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_in_the_very_last_bytes_of_a_stream_is_read() {
+        let said = "data: {\"id\":\"c\",\"model\":\"m\",\"choices\":[{\"index\":0,\
+            \"delta\":{\"content\":\"Hel\"},\"finish_reason\":\"stop\"}]}\n";
+        for (last, whole) in [
+            ("", Ok("Hel")),
+            ("{\"error\":{\"message\":\"no room\",\"code\":503}}", Err(Fault::Overloaded)),
+            ("{\"error\":{\"message\":\"no room\",\"code\":503}}\n", Err(Fault::Overloaded)),
+        ] {
+            let body = Bytes::from(format!("{said}{last}"));
+            let mut shown = Shown::Nothing;
+            let folded = folded(&body, (Dialect::OpenaiChat, 1), &mut shown);
+            let text = folded.as_ref().map(|whole| whole.reply.choices[0].text());
+            assert_eq!(text.map_err(|failure| failure.fault), whole.map(str::to_owned), "{last}");
+            assert_eq!(shown, Shown::Some);
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use backstay_decide::detectors::{self, Finding, Signal};
 use backstay_decide::fault::Fault;
+use backstay_decide::recover::rescue::Way;
 use backstay_decide::recover::{self, Next};
 
 use super::Call;
@@ -62,11 +63,14 @@ impl Call {
         self.follow(next, cut, None);
     }
 
-    /// Learns from a reported prompt size, or says that the prompt was not read. A re-asked prompt is
-    /// longer than the body it began as.
+    /// Learns from a reported prompt size, or says that the prompt was not read. A prompt that is asked
+    /// again, or that holds the beginning of its reply, is longer than the body it began as.
     pub(super) fn learn(&self, input: Option<u64>) -> Option<Signal> {
         let (input, stop) = (input?, self.stop()?);
-        if !self.reask.is_empty() || self.contract.may_hold_pictures() {
+        if !self.reask.is_empty()
+            || self.way() == Way::Continue
+            || self.contract.may_hold_pictures()
+        {
             return None;
         }
         let sent = self.contract.ask.body.len() as u64 + stop.added.bytes;

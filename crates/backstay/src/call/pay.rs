@@ -192,13 +192,15 @@ impl Call {
         self.cap.or(self.contract.cap.tokens).or(target.max_output_tokens)
     }
 
-    /// A token a byte, also of what a re-ask adds, and the whole output cap for each choice.
+    /// A token a byte, also of what is added to the prompt, and the whole output cap for each choice.
     fn most(&self, index: usize) -> Cost {
         let Some(stop) = self.stops.get(index) else { return Cost::default() };
         let target = &stop.target;
         let body = self.contract.ask.body.len() as u64;
         let told: u64 = self.reask.iter().map(|turn| turn.text().len() as u64).sum();
-        let bytes = body.saturating_add(told);
+        let begun = self.prefill(index).map_or(0, |text| text.len() as u64);
+        let bytes =
+            body.saturating_add(told).saturating_add(begun).saturating_add(stop.added.bytes);
         let input = stop.health.learned(bytes).filter(|_| !self.contract.may_hold_pictures());
         let input = input.unwrap_or(bytes);
         let cap = self.output_cap(target).unwrap_or(MOST_OUTPUT);
