@@ -59,6 +59,12 @@ impl Gaps {
         self.given_up = Some(gap);
     }
 
+    /// How long all pauses took together, about: each one kept stands for those that were not.
+    pub fn sum(&self) -> Duration {
+        let kept: u64 = self.kept[..self.count].iter().map(|millis| u64::from(*millis)).sum();
+        Duration::from_millis(kept.saturating_mul(self.every.into()))
+    }
+
     /// Those kept, in their order.
     pub fn iter(&self) -> impl Iterator<Item = Took> + '_ {
         let kept = self.kept[..self.count].iter();
@@ -83,6 +89,20 @@ mod tests {
             Took::Done(gap) | Took::Cut(gap) => gap.as_millis(),
         };
         gaps.iter().map(millis).collect()
+    }
+
+    #[test]
+    fn what_is_kept_stands_for_all() {
+        for count in [0_u32, 1, 16, 17, 100, 1000] {
+            let mut gaps = Gaps::default();
+            for _ in 0..count {
+                if gaps.is_due() {
+                    gaps.note(Duration::from_millis(40));
+                }
+            }
+            let all = Duration::from_millis(40) * count;
+            assert!(gaps.sum().abs_diff(all) <= all / 8, "{count}: {:?}", gaps.sum());
+        }
     }
 
     #[test]

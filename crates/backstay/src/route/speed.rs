@@ -115,7 +115,7 @@ fn measured(going: Going, ending: &Ending, mut note: impl FnMut(Measure, Took)) 
             }
             is_whole
         }
-        Brought::Nothing => true,
+        Brought::Nothing => !is_held_up(&ending.timed),
         Brought::Fault(Fault::NoFirstToken | Fault::TotalTimeout) => {
             if first_token.is_none() && going != Going::Plain {
                 note(Measure::FirstToken, Took::Cut(took));
@@ -135,6 +135,13 @@ fn measured(going: Going, ending: &Ending, mut note: impl FnMut(Measure, Took)) 
     for gap in gaps.iter() {
         note(Measure::Gap, gap);
     }
+}
+
+/// Whether less than half of a stream's time was spent waiting for the provider: then its reader held
+/// it up, and how long it took says nothing of how fast it was written.
+fn is_held_up(timed: &Timed) -> bool {
+    let after_first = timed.took.saturating_sub(timed.first_token.unwrap_or_default());
+    timed.gaps.sum() < after_first / 2
 }
 
 #[cfg(test)]
@@ -228,6 +235,31 @@ mod tests {
         assert_eq!(known.first_token, None);
         assert!(is_near(known.usual_whole, Duration::from_millis(1010)), "{known:?}");
         assert!(is_near(known.per_token, Duration::from_millis(10)), "{known:?}");
+    }
+
+    #[test]
+    fn a_released_stream_tells_how_fast_it_is_written_unless_its_reader_held_it_up() {
+        let health = health();
+        let streamed = |pause: Duration, took: Duration| {
+            let mut held = going(&health, Going::Released, at(1));
+            assert!(held.started(Brought::Content(Some(secs(1))), at(1)).is_empty());
+            let mut gaps = Gaps::default();
+            for _ in 0..100 {
+                if gaps.is_due() {
+                    gaps.note(pause);
+                }
+            }
+            let ending = whole(Some(secs(1)), secs(1) + took);
+            let timed = Timed { gaps, ..ending.timed };
+            held.settle(Ending { brought: Brought::Nothing, timed, ..ending }, at(1));
+        };
+        // 100 tokens in 1 s, waited for; then read in a minute by somebody slow.
+        for _ in 0..50 {
+            streamed(Duration::from_millis(10), secs(1));
+            streamed(Duration::from_millis(1), secs(60));
+        }
+        let per_token = known(&health, at(1)).per_token;
+        assert!(is_near(per_token, Duration::from_millis(10)), "{per_token:?}");
     }
 
     #[test]
