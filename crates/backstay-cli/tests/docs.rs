@@ -11,7 +11,6 @@ use backstay::fault::CallError;
 use backstay::record::Outcome;
 use backstay_decide::deadline::Source;
 use backstay_decide::{Fault, Local, Side};
-use backstay_gateway::respond;
 
 /// A code that a writer of streams uses by itself; it is neither a [`Fault`] nor a [`Local`].
 const IN_STREAMS_ONLY: &str = "provider_stream_broken";
@@ -64,10 +63,10 @@ fn rows(page: &str) -> BTreeMap<String, Vec<String>> {
 fn failures() -> Vec<(&'static str, Side, u16)> {
     let attempts = Fault::ALL
         .into_iter()
-        .map(|fault| (fault.code(), fault.side(), respond::status(&CallError::attempt(fault, ""))));
+        .map(|fault| (fault.code(), fault.side(), CallError::attempt(fault, "").status()));
     let own = Local::ALL
         .into_iter()
-        .map(|local| (local.code(), local.side(), respond::status(&CallError::local(local, ""))));
+        .map(|local| (local.code(), local.side(), CallError::local(local, "").status()));
     attempts.chain(own).collect()
 }
 

@@ -16,12 +16,9 @@ use backstay::call::{Answer, Body as Said};
 use backstay::fault::CallError;
 use backstay::record::Receipt;
 use backstay_wire::Dialect;
-use backstay_wire::dialect::ErrorOut;
 use bytes::Bytes;
 use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep};
-
-use crate::respond::status;
 
 /// The rest of a call.
 pub(crate) type Seeking = Pin<Box<dyn Future<Output = Result<Answer, CallError>> + Send>>;
@@ -120,15 +117,8 @@ impl Body for Held {
 
 /// A failure as the dialect's clients raise it inside a stream.
 fn failure(dialect: Dialect, error: &CallError) -> Bytes {
-    let message = crate::respond::message(error);
-    let told = ErrorOut {
-        status: status(error),
-        code: error.code(),
-        message: &message,
-        param: error.param(),
-        call_id: error.receipt().map_or("", |receipt| &receipt.call_id),
-    };
+    let call_id = error.receipt().map_or("", |receipt| receipt.call_id.as_str());
     let mut out = error.receipt().map(Receipt::comment).unwrap_or_default();
-    out.extend_from_slice(&dialect.write_stream_error(&told));
+    out.extend_from_slice(&error.told(call_id, |told| dialect.write_stream_error(told)));
     out.into()
 }

@@ -1,13 +1,10 @@
-//! From an answer or a failure to an HTTP response. Status codes and headers are chosen here and
-//! nowhere else.
+//! From an answer or a failure to an HTTP response. Headers are chosen here and nowhere else.
 
 use backstay::call::{Answer, Body as Said};
 use backstay::fault::{CallError, Cause};
 use backstay::record::Receipt;
-use backstay_decide::fault::Fault;
 use backstay_decide::{Local, retry_after};
 use backstay_wire::Dialect;
-use backstay_wire::dialect::ErrorOut;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
@@ -35,13 +32,11 @@ pub fn answer(answer: Answer) -> Response<Sent> {
 
 /// A failure, in the caller's dialect.
 pub fn failure(dialect: Dialect, error: &CallError) -> Response<Sent> {
-    let status = status(error);
     let call_id = error.receipt().map_or("", |receipt| receipt.call_id.as_str());
-    let message = message(error);
-    let told =
-        ErrorOut { status, code: error.code(), message: &message, param: error.param(), call_id };
-    let mut response = Response::new(Sent::full(dialect.write_error(&told)));
-    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+    let body = error.told(call_id, |told| dialect.write_error(told));
+    let mut response = Response::new(Sent::full(body));
+    *response.status_mut() =
+        StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_GATEWAY);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert("x-backstay-code", HeaderValue::from_static(error.code()));
@@ -64,71 +59,6 @@ pub fn failure(dialect: Dialect, error: &CallError) -> Response<Sent> {
 /// the next second may have room.
 fn is_passing(error: &CallError) -> bool {
     matches!(error.cause(), Cause::Here(Local::Busy | Local::ShuttingDown))
-}
-
-/// The sentence for the caller: ours, then the provider's own words.
-pub fn message(error: &CallError) -> String {
-    match error.provider().map(|provider| provider.message.as_str()) {
-        Some(words) if !words.is_empty() => format!("{error}; the provider says: {words}"),
-        _ => error.to_string(),
-    }
-}
-
-/// The HTTP status of a failure.
-pub fn status(error: &CallError) -> u16 {
-    match error.cause() {
-        Cause::Here(local) => local_status(local),
-        Cause::Attempt(fault) => fault_status(fault, error),
-    }
-}
-
-fn local_status(local: Local) -> u16 {
-    match local {
-        Local::DeadlineExceeded => 504,
-        Local::AttemptsExhausted => 502,
-        Local::NoTarget | Local::Busy | Local::ShuttingDown => 503,
-        Local::OverBudget | Local::InvalidRequest => 400,
-        Local::UnknownRoute => 404,
-        Local::Unauthorized => 401,
-        Local::Forbidden => 403,
-        Local::SpendLimit => 429,
-        Local::BodyTooLarge => 413,
-        Local::Internal => 500,
-    }
-}
-
-fn fault_status(fault: Fault, error: &CallError) -> u16 {
-    let theirs = error.provider().and_then(|provider| provider.status);
-    match fault {
-        Fault::RateLimited | Fault::QuotaExhausted => 429,
-        Fault::Overloaded => 503,
-        Fault::NoFirstToken
-        | Fault::Stalled
-        | Fault::TooSlow
-        | Fault::TotalTimeout
-        | Fault::ProviderTimeout => 504,
-        Fault::BadRequest => theirs.filter(|status| (400..500).contains(status)).unwrap_or(400),
-        Fault::ContentPolicy | Fault::ContextExceeded => 400,
-        Fault::NotFound => 404,
-        Fault::TooLarge => 413,
-        // The credentials are the operator's: a caller cannot mend them, so it is not told 401.
-        Fault::Auth
-        | Fault::ConnectFailed
-        | Fault::ConnectionLost
-        | Fault::ServerError
-        | Fault::Refused
-        | Fault::ContentFiltered
-        | Fault::Truncated
-        | Fault::Paused
-        | Fault::UnknownFinish
-        | Fault::Empty
-        | Fault::MalformedReply
-        | Fault::StreamCut
-        | Fault::Looping
-        | Fault::NotJson
-        | Fault::SchemaError
-        | Fault::SemanticError => 502,
-    }
 }
 
 /// At most 2 kB of plain letters, as a header can carry.

@@ -80,11 +80,7 @@ fn any_text_is_judged_and_only_strict_json_comes_out_of_it() {
     ];
     let finishes = [Finish::Complete, Finish::ToolUse];
     let all = checks();
-    let asked = Asked {
-        input: &|_| "abc".to_owned(),
-        tool: &|_| backstay::validate::Tool::Object,
-        lowered: &|_| None,
-    };
+    let asked = Asked { input: &|_| "abc".to_owned(), ..Asked::nothing() };
     let mut dice = Dice(0x5EED_1234_ABCD_0001);
     for _ in 0..8_000 {
         let seed = dice.pick(&seeds);
@@ -124,11 +120,7 @@ fn any_text_is_judged_and_only_strict_json_comes_out_of_it() {
 
 #[test]
 fn a_hundred_thousand_brackets_are_refused_and_not_followed() {
-    let asked = Asked {
-        input: &|_| String::new(),
-        tool: &|_| backstay::validate::Tool::Object,
-        lowered: &|_| None,
-    };
+    let asked = Asked { input: &|_| String::new(), ..Asked::nothing() };
     for text in
         ["[".repeat(100_000), "{\"n\":".repeat(100_000), "[".repeat(100_000) + &"]".repeat(100_000)]
     {

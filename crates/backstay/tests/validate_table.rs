@@ -117,11 +117,7 @@ fn table(syntax: Syntax) -> String {
         rules: Arc::from(rules()),
         mending: Arc::new(Mending { syntax, ..Mending::default() }),
     };
-    let asked = Asked {
-        input: &|_| TICKET.to_owned(),
-        tool: &|_| backstay::validate::Tool::Object,
-        lowered: &|_| None,
-    };
+    let asked = Asked { input: &|_| TICKET.to_owned(), ..Asked::nothing() };
     let mut table = format!("{:24} {:15} {}\n", "case", "status", "detail");
     for (case, text, finish) in cases() {
         let choice = Choice { parts: vec![Part::Text(text)], finish, finish_word: None };

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use backstay::clock::Clock;
+use backstay::policy::StreamMode;
 use backstay_wire::Dialect;
 use serde_json::Value;
 
 use crate::fixed::Fixed;
-use crate::world::{HELLO, Setup, TICKET, World, request};
+use crate::world::{HELLO, Setup, TICKET, World, request, streamed};
 
 const OPENAI: Dialect = Dialect::OpenaiChat;
 const ROUTE: &str = "deadline = \"3s\"\nmax_attempts = 2\nmax_output_tokens = 300";
@@ -91,6 +92,32 @@ async fn each_trouble_is_posted_once_however_often_it_comes() {
     ] {
         assert!(metrics.contains(line), "{line}\n{metrics}");
     }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_finish_nobody_knows_is_posted_once_from_a_stream_in_every_mode() {
+    let mut setup = Setup::new();
+    let hook = hook().await;
+    for mode in StreamMode::ALL {
+        let more = format!("{ROUTE}\nstream = \"{}\"", mode.name());
+        setup = setup.backed(mode.name(), "openai", &["unknown-finish"], &more);
+    }
+    let world = setup.tables(&told_at(&hook)).start().await;
+    for mode in StreamMode::ALL {
+        world.ask(OPENAI, &streamed(request(OPENAI, mode.name(), HELLO))).await;
+    }
+    let alerts = came(&hook, 4).await;
+    let expected = [
+        ("unknown_finish", "buffered-1"),
+        ("unknown_finish", "gate-1"),
+        ("unknown_finish", "passthrough-1"),
+        ("unknown_finish", "windowed-1"),
+    ];
+    assert_eq!(named(&alerts), expected);
+    let metrics = world.get("/metrics").await.text();
+    let told = "backstay_alerts_total{kind=\"unknown_finish\",fate=\"told\"} 4";
+    assert!(metrics.contains(told) && !metrics.contains("kept_back"), "{metrics}");
     world.stop().await;
 }
 

@@ -145,6 +145,14 @@ async fn a_streamed_call_is_mended_before_it_gets_out() {
     }
 }
 
+/// A stream without its date, which is that of the call where it is written anew.
+fn undated(stream: &str) -> String {
+    let mut pieces = stream.split("\"created\":");
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces
+        .fold(first, |whole, piece| whole + piece.trim_start_matches(|c: char| c.is_ascii_digit()))
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_good_streamed_call_goes_on_byte_for_byte_however_the_bytes_are_split() {
     for (caller, target) in pairs() {
@@ -166,7 +174,8 @@ async fn a_good_streamed_call_goes_on_byte_for_byte_however_the_bytes_are_split(
                 assert_eq!(told.calls, [("weather".to_owned(), "{\"city\": \"Bern\"}".to_owned())]);
                 assert_eq!((told.terminals, told.text.as_str()), (1, text), "{}", seen.text());
                 assert_eq!(seen.header("x-backstay-outcome"), "answered");
-                heard.push(seen.text());
+                let text = seen.text();
+                heard.push(if caller == target { text } else { undated(&text) });
                 world.stop().await;
             }
             if caller == target {

@@ -19,6 +19,7 @@ mod doors;
 mod drain;
 mod early_stop;
 mod edits;
+mod endings;
 mod explained;
 mod failures;
 mod fixed;

@@ -407,6 +407,12 @@ async fn a_reply_that_is_held_open_after_its_finish_is_whole_in_a_moment() {
                 &format!("{long}\nstream = \"buffered\""),
             )
             .alone(
+                &format!("{name}-w"),
+                provider(target),
+                &["held-open"],
+                &format!("{long}\nstream = \"windowed\"\nwindow = {{ tokens = 4 }}"),
+            )
+            .alone(
                 &format!("{name}-f"),
                 provider(target),
                 &["held-open"],
@@ -416,7 +422,7 @@ async fn a_reply_that_is_held_open_after_its_finish_is_whole_in_a_moment() {
     let world = setup.start().await;
     for (caller, target) in pairs() {
         let name = format!("h-{}{}", short(caller), short(target));
-        for route in [name.clone(), format!("{name}-b")] {
+        for route in [name.clone(), format!("{name}-b"), format!("{name}-w")] {
             let seen = world.ask(caller, &tale(caller, &route)).await;
             let told = told::stream(caller, &seen);
             assert_eq!(not_whole(caller, &seen, &told), [""; 0], "{route}");

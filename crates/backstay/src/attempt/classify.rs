@@ -24,23 +24,28 @@ pub(super) fn status(armed: &Armed, head: &Head, body: &[u8], wall: Duration) ->
 /// An error the provider reported, with the headers it came with.
 pub(super) fn reported(error: ProviderError, head: &Head, wall: Duration) -> Failure {
     let word = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok());
-    let headers = DelayHeaders { body: error.delay.as_deref(), ..DelayHeaders::read(word) };
     let now = i64::try_from(wall.as_secs()).unwrap_or(i64::MAX);
-    let (delay, veto) = (server_delay(&headers, now), headers.veto());
-    let mut failure = in_stream(error);
-    (failure.server_delay, failure.veto) = (delay, veto);
+    let mut failure = failed(error, &DelayHeaders::read(word), now);
     failure.note = format!("status {}: {}", head.status, failure.note);
     failure
 }
 
 /// An error the provider reported inside a stream.
 pub(super) fn in_stream(error: ProviderError) -> Failure {
+    // What a body asks for is a span: no clock is needed.
+    failed(error, &DelayHeaders::default(), 0)
+}
+
+/// An error that the provider reported beside `headers`.
+fn failed(error: ProviderError, headers: &DelayHeaders<'_>, now: i64) -> Failure {
+    let headers = DelayHeaders { body: error.delay.as_deref(), ..*headers };
+    let (server_delay, veto) = (server_delay(&headers, now), headers.veto());
     let word = error.code.as_deref().or(error.kind.as_deref());
     let word = word.unwrap_or_else(|| error.class.word());
     // The provider's sentence may quote the prompt, so only its words for the kind are logged.
     let note = format!("the provider says {word}");
     let failure = Failure::new(fault(error.class), note);
-    Failure { provider: Some(Box::new(error)), ..failure }
+    Failure { provider: Some(Box::new(error)), server_delay, veto, ..failure }
 }
 
 /// The fault a provider's error class means.

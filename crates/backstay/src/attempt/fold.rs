@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use backstay_decide::fault::Fault;
+use backstay_decide::recover::rescue::Way;
 use backstay_wire::chat::{Fold, FoldEnd, Terminator};
 use backstay_wire::{Delta, Finish, Reply};
 
@@ -90,7 +91,7 @@ pub(super) fn is_silence(fault: Fault) -> bool {
 
 /// Whether the model has said why it stopped, in a word that is known, for each of
 /// so many choices.
-fn is_finished(fold: &Fold, choices: usize) -> bool {
+pub(super) fn is_finished(fold: &Fold, choices: usize) -> bool {
     fold.finishes().count() >= choices && fold.is_finished()
 }
 
@@ -112,7 +113,7 @@ pub(super) async fn gate(
         let Some(piece) = opened.read_on().await? else {
             return Err(Failure::new(Fault::StreamCut, "the stream ended before any content"));
         };
-        let sign = sign(&piece)?;
+        let sign = sign(&piece, told.way)?;
         // A piece costs more than its bytes, so that empty ones are bounded too.
         held += piece.raw.len() + size_of::<Piece>();
         opened.hold(piece);
@@ -215,10 +216,10 @@ pub(super) async fn lead(
             Ok(None) => break,
             Err(Late::Fault(fault)) if is_silence(fault.fault) && led.said.is_finished() => break,
             Err(Late::Fault(failure)) => return Err(failure),
-            Err(Late::Lead) => return Ok(released(opened, lead, led, Pacing::Late)),
+            Err(Late::Lead) => return Ok(released(opened, (told, lead), led, Pacing::Late)),
         };
         if !is_open {
-            let sign = sign(&piece)?;
+            let sign = sign(&piece, told.way)?;
             led.refuses = matches!(sign, Sign::Refusal);
             is_open = !matches!(sign, Sign::Wait);
         }
@@ -227,12 +228,12 @@ pub(super) async fn lead(
             led.came.push(Instant::now());
         }
         led.said.push(piece)?;
-        if told.choices <= 1 && led.said.is_finished() {
+        if led.said.is_finished() {
             opened.expect_end();
         }
         let is_there = text >= lead.tokens().bytes();
         if is_there && !led.said.has_call() && !led.said.is_over() {
-            return Ok(released(opened, lead, led, Pacing::InTime));
+            return Ok(released(opened, (told, lead), led, Pacing::InTime));
         }
     }
     seen.armed.held.goes(Going::Folded);
@@ -269,12 +270,12 @@ enum Pacing {
 }
 
 /// A stream that may be released, as far as it goes.
-fn released(mut opened: Box<Opened>, lead: Lead, led: Led, pacing: Pacing) -> Got {
+fn released(mut opened: Box<Opened>, (told, lead): (Told, Lead), led: Led, pacing: Pacing) -> Got {
     for piece in led.said.into_pieces() {
         opened.hold(piece);
     }
     if let Lead::Window(window) = lead {
-        opened.hold_back(window, &led.came);
+        opened.hold_back(window, told.choices, &led.came);
     }
     match (lead, pacing) {
         _ if led.refuses => refusing(opened),
@@ -305,7 +306,7 @@ enum Sign {
 }
 
 /// What `piece` means at the gate.
-fn sign(piece: &Piece) -> Result<Sign, Failure> {
+fn sign(piece: &Piece, way: Way) -> Result<Sign, Failure> {
     if piece.deltas.iter().any(Delta::is_call) {
         return Ok(Sign::Call);
     }
@@ -313,14 +314,14 @@ fn sign(piece: &Piece) -> Result<Sign, Failure> {
         match delta {
             Delta::Refusal(_) => return Ok(Sign::Refusal),
             Delta::Error(error) => return Err(classify::in_stream(error.clone())),
-            Delta::Finish { finish, word } => return finished(*finish, word.as_deref()),
+            Delta::Finish { finish, word } => return finished(*finish, word.as_deref(), way),
             Delta::End => {
                 return Err(Failure::new(Fault::StreamCut, "the stream ended before any content"));
             }
             Delta::OtherChoice { delta, .. }
                 if let Delta::Finish { finish: Finish::Unknown, word } = delta.as_ref() =>
             {
-                return finished(Finish::Unknown, word.as_deref());
+                return finished(Finish::Unknown, word.as_deref(), way);
             }
             // Also of another choice: it must not be held up for the first.
             delta if delta.is_content() => return Ok(Sign::Release),
@@ -331,12 +332,14 @@ fn sign(piece: &Piece) -> Result<Sign, Failure> {
 }
 
 /// A stream that finishes before any content.
-fn finished(finish: Finish, word: Option<&str>) -> Result<Sign, Failure> {
+fn finished(finish: Finish, word: Option<&str>, way: Way) -> Result<Sign, Failure> {
     let word = word.unwrap_or("none");
     let (fault, note) = match finish {
         Finish::Refused => return Ok(Sign::Refusal),
         // A cut or paused turn without text is still the caller's to see.
         Finish::Truncated | Finish::Paused | Finish::ToolUse => return Ok(Sign::Release),
+        // Nothing was missing of what it was to go on with.
+        Finish::Complete if way == Way::Continue => return Ok(Sign::Release),
         Finish::Complete => (Fault::Empty, "the stream finished without any content".to_owned()),
         Finish::ContentFiltered => {
             (Fault::ContentFiltered, "the provider's filter stopped the reply".to_owned())

@@ -296,7 +296,8 @@ async fn streamed(
         && is_released(contract, &seen.armed)
     {
         let choices = contract.most_choices();
-        let told = Told { caller: contract.ask.dialect, usage, choices };
+        let way = seen.armed.request.way;
+        let told = Told { caller: contract.ask.dialect, usage, choices, way };
         let lead = match (contract.stream_mode, pace) {
             (StreamMode::Passthrough, _) => return Ok(Got::Live(opened)),
             (StreamMode::Gate, None) => return fold::gate(opened, told, seen).await,

@@ -3,17 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use backstay_decide::alert::Kind;
-use backstay_decide::breaker::KeyRest;
 use backstay_decide::extra;
 use backstay_decide::fault::Fault;
-use backstay_decide::pacing;
 use backstay_decide::recover::{
     self, Cap, Decision, Facts, Fallback, Next, OnRefusal, OnSemantic, Schema,
 };
 use backstay_decide::spend::Took;
-use backstay_decide::time::Secs;
-use backstay_decide::{Backoff, Dice, Moment};
+use backstay_decide::{Backoff, Dice};
 use backstay_wire::Usage;
 use backstay_wire::chat::Choice;
 
@@ -22,7 +18,7 @@ use super::{Call, End, Plan};
 use crate::attempt::{Failure, Got, Over, Seen, Whole};
 use crate::clock::ThreadDice;
 use crate::contract::CapOwner;
-use crate::policy::{Pinning, RefusalPolicy};
+use crate::policy::RefusalPolicy;
 use crate::record::Outcome;
 use crate::route::{self, Armed, Brought, Ending, Stay, Timed};
 use crate::validate::{self, Asked, Checked, Layer, Unfit};
@@ -37,17 +33,11 @@ const BASE_THROTTLED: Duration = Duration::from_secs(1);
 /// Longest computed wait: the SDKs' own.
 const CAP: Duration = Duration::from_secs(8);
 
-/// How long a target rests whose quota is spent, when it does not say.
-const QUOTA_REST: Duration = Duration::from_mins(1);
-
 /// What the caller is told of a request that was sent again without being counted.
 const RESENT: &str = "sent again: an idle connection had closed";
 
 /// How an error begins that a type's own `Deserialize` gives.
 pub(super) const REFUSED: &str = "the value is refused";
-
-/// How long a key rests that the provider does not take, where there are others.
-const REJECTED_REST: Duration = Duration::from_mins(5);
 
 impl Call {
     /// Takes note of an attempt and plans what follows.
@@ -107,8 +97,7 @@ impl Call {
                     return;
                 }
                 self.at_least |= failure.fault != Fault::ConnectFailed;
-                self.rest(&armed, &failure);
-                self.throttled(&armed, &failure, &limits);
+                self.spares(armed.index, &armed.held, &failure, &limits);
                 let report = self.report_of(Some(failure.fault), armed.held.paced());
                 let brought = Brought::Fault(failure.fault);
                 self.settle(
@@ -203,7 +192,7 @@ impl Call {
         let input = |pointer: Option<&str>| contract.rule_input(pointer);
         let tool = |name: &str| contract.tool(name, &self.engine);
         let lowered = |tool: Option<&str>| self.lowerings.of(tool);
-        let asked = Asked { input: &input, tool: &tool, lowered: &lowered };
+        let asked = Asked { input: &input, tool: &tool, lowered: &lowered, way: self.way() };
         let nothing = [Choice::default()];
         let choices = match whole.reply.choices.as_slice() {
             [] => &nothing[..],
@@ -234,47 +223,6 @@ impl Call {
         let now = self.engine.now();
         let changes = armed.held.settle(ending, now);
         self.turned(armed.index, &changes);
-    }
-
-    /// Lets a target or a key rest that asked for it, so that other calls spare it too. A limit is a
-    /// key's, overload is everyone's.
-    fn rest(&self, armed: &Armed, failure: &Failure) {
-        let until = |delay| self.engine.now().plus(delay);
-        let rest_key = |until: Moment, why| armed.held.rest_key(until, why);
-        match (failure.fault, failure.server_delay) {
-            (Fault::Overloaded, Some(delay)) => armed.held.rest_until(until(delay)),
-            (Fault::RateLimited, Some(delay)) => rest_key(until(delay), KeyRest::Throttled),
-            (Fault::QuotaExhausted, delay) => {
-                let rest = delay.unwrap_or(QUOTA_REST);
-                rest_key(until(rest), KeyRest::Quota);
-                let subject = format!("{} key {}", armed.target.id, armed.held.key());
-                self.alert(Kind::QuotaExhausted, &subject, || {
-                    format!("its quota or credit is spent; it rests for {}", Secs(rest))
-                });
-            }
-            (Fault::NotFound, _) if armed.target.pinning == Pinning::Pinned => {
-                self.alert(Kind::ModelGone, &armed.target.id, || {
-                    "the provider says that there is no such model, and its name is pinned".into()
-                });
-            }
-            // An only key is tried again: the fault may be in what it was used for.
-            (Fault::Auth, _) if armed.target.keys() > 1 => {
-                rest_key(until(REJECTED_REST), KeyRest::Rejected);
-            }
-            _ => {}
-        }
-    }
-
-    /// Slows the rate that a 429 was about: the one with nothing left, if the reply named it.
-    fn throttled(&mut self, armed: &Armed, failure: &Failure, limits: &[pacing::Seen]) {
-        if failure.fault != Fault::RateLimited {
-            return;
-        }
-        let spent = limits.iter().find(|limit| limit.remaining == Some(0));
-        let about = spent.map(|limit| limit.dimension);
-        if let Some(slowed) = armed.held.throttled(about, self.engine.now()) {
-            self.slowed(armed.index, &slowed);
-        }
     }
 
     /// Asks the one table what to do.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use backstay_decide::Local;
 use backstay_decide::recover::LastResort as Resort;
 use backstay_decide::spend::Took;
-use backstay_wire::dialect::UsageEvent;
+use backstay_wire::dialect::{StreamPlace, UsageEvent};
 use backstay_wire::{Dialect, Reply};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -115,17 +115,13 @@ impl Call {
         amend(&mut reply, amended);
         let body = match (self.contract.wants, raw) {
             (Wants::Stream { usage }, _) => {
-                let anew = || told(caller, &self.contract.model, &reply, usage);
-                Body::Told(events.unwrap_or_else(anew))
+                Body::Told(events.unwrap_or_else(|| self.told(&mut reply, usage)))
             }
             (Wants::Whole, Some(raw)) => Body::Whole(raw),
             (Wants::Whole, None) => {
-                if reply.created == 0 {
-                    reply.created = self.engine.clock().wall().as_secs();
-                }
+                self.dates(&mut reply);
                 let written = caller.write_reply(&reply);
-                let losses = written.losses.iter().map(|l| format!("lost {}: {}", l.path, l.note));
-                self.notes.extend(losses);
+                self.lost(&written.losses);
                 Body::Whole(Bytes::from(written.bytes))
             }
         };
@@ -137,10 +133,34 @@ impl Call {
         self.answered(outcome, body)
     }
 
+    /// Gives `reply` a time where it has none: now.
+    fn dates(&self, reply: &mut Reply) {
+        if reply.created == 0 {
+            reply.created = self.engine.clock().wall().as_secs();
+        }
+    }
+
+    /// The whole stream that tells `reply`. It names the model that answered, as a plain body does, and
+    /// the one asked for where the reply names none.
+    fn told(&mut self, reply: &mut Reply, usage: bool) -> Bytes {
+        self.dates(reply);
+        let usage = if usage { UsageEvent::Send } else { UsageEvent::Omit };
+        let model = if reply.model.is_empty() { &self.contract.model } else { &reply.model };
+        let place =
+            StreamPlace { model: model.clone(), created: reply.created, ..StreamPlace::default() };
+        let mut writer = self.contract.ask.dialect.stream_writer_from(&place, usage);
+        let mut out = Vec::new();
+        for delta in reply.deltas() {
+            writer.write(&delta, &mut out);
+        }
+        self.lost(writer.losses());
+        Bytes::from(out)
+    }
+
     /// The route's own answer.
-    fn resort(self) -> Answer {
+    fn resort(mut self) -> Answer {
         let choice = self.contract.route.last_resort.as_ref().map(super::resort_choice);
-        let reply = Reply {
+        let mut reply = Reply {
             id: format!("backstay-{}", self.contract.call_id),
             model: "backstay/last-resort".into(),
             created: self.engine.clock().wall().as_secs(),
@@ -149,9 +169,7 @@ impl Call {
         };
         let caller = self.contract.ask.dialect;
         let body = match self.contract.wants {
-            Wants::Stream { usage } => {
-                Body::Told(told(caller, &self.contract.model, &reply, usage))
-            }
+            Wants::Stream { usage } => Body::Told(self.told(&mut reply, usage)),
             Wants::Whole => Body::Whole(Bytes::from(caller.write_reply(&reply).bytes)),
         };
         self.answered(Outcome::LastResort, body)
@@ -320,17 +338,4 @@ impl Drop for Call {
         };
         self.close(Outcome::Abandoned, "", left);
     }
-}
-
-/// The whole stream that tells `reply`. It names the model that answered, as a plain body does, and
-/// `asked` where the reply names none.
-fn told(dialect: Dialect, asked: &str, reply: &Reply, usage: bool) -> Bytes {
-    let usage = if usage { UsageEvent::Send } else { UsageEvent::Omit };
-    let model = if reply.model.is_empty() { asked } else { &reply.model };
-    let mut writer = dialect.stream_writer(model, usage);
-    let mut out = Vec::new();
-    for delta in reply.deltas() {
-        writer.write(&delta, &mut out);
-    }
-    Bytes::from(out)
 }

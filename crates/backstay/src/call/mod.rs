@@ -14,6 +14,7 @@ mod report;
 mod rescue;
 mod retell;
 mod seat;
+mod spared;
 mod stopped;
 mod story;
 mod streaming;

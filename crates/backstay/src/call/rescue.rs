@@ -139,9 +139,8 @@ impl Call {
         }
     }
 
-    /// An attempt goes out to the target at `index`.
-    pub(crate) fn goes_on(&mut self, index: usize) {
-        let way = if self.prefill(index).is_some() { Way::Continue } else { Way::Restart };
+    /// An attempt goes out that is to go on with what was sent in this way.
+    pub(crate) fn goes_on(&mut self, way: Way) {
         if let Some(rescue) = &mut self.rescue {
             rescue.way = way;
         }

@@ -48,8 +48,11 @@ impl Call {
         }
     }
 
-    /// Reports to its target that the stream broke off.
-    pub(crate) fn broke_off(&mut self, held: Held, mut ending: Ending) {
+    /// Reports to its target that the stream broke off, by its `failure` if there is one.
+    pub(crate) fn broke_off(&mut self, held: Held, mut ending: Ending, failure: Option<&Failure>) {
+        if let Some((index, failure)) = self.current.zip(failure) {
+            self.spares(index, &held, failure, &[]);
+        }
         self.unjudged(&mut ending);
         self.count_usage(ending.usage);
         self.at_least = true;
@@ -96,6 +99,11 @@ impl Call {
             tracing::warn!(%target, count, "a stream held elements not known here");
             self.engine.metrics().unknown(target, count);
         }
+    }
+
+    /// The stream finished in a word that is not known.
+    pub(crate) fn met_unknown_finish(&self, failure: &Failure) {
+        self.unknown_finish(self.target_id(), &failure.note);
     }
 
     /// What was put right while a reply was read.
@@ -187,7 +195,7 @@ impl Call {
              answer; see `backstay explain {id}`",
             failure.note
         );
-        CallError::attempt(failure.fault, note)
+        CallError::attempt(failure.fault, note).told_by(failure.provider.clone())
     }
 }
 

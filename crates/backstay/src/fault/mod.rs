@@ -1,5 +1,7 @@
 //! How a call fails, as the caller of the engine sees it.
 
+mod told;
+
 use std::time::Duration;
 
 use backstay_decide::{Fault, Local, Side};

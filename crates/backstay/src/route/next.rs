@@ -382,7 +382,7 @@ fn shoot(
     if let Some(stay) = call.stops.get_mut(index).and_then(|stop| stop.stay.as_mut()) {
         stay.sends();
     }
-    call.goes_on(index);
+    call.goes_on(request.way);
     let armed = Armed { index, target, tier, held, request, timers, uncut };
     call.sending(&armed);
     Step::Try(Box::new(Shot { first: armed }))

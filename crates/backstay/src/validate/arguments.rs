@@ -151,7 +151,7 @@ mod tests {
         let call = Part::ToolCall { id, name, arguments: arguments.to_owned() };
         let choice = Choice { parts: vec![call], finish: Finish::ToolUse, finish_word: None };
         let tool = |_: &str| tool.clone();
-        let asked = Asked { input: &|_| String::new(), tool: &tool, lowered: &|_| None };
+        let asked = Asked { tool: &tool, ..Asked::nothing() };
         let checked = judge(&choice, &checks(), &asked).map_err(|unfit| unfit.errors)?;
         let new = checked.arguments.first();
         Ok(new.map_or_else(|| arguments.to_owned(), |new| new.text.clone()))

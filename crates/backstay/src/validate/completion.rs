@@ -1,6 +1,7 @@
 //! Layer 0: whether the model finished, and said anything.
 
 use backstay_decide::fault::Fault;
+use backstay_decide::recover::rescue::Way;
 use backstay_wire::chat::{Choice, Finish, Part};
 
 use super::{Layer, Unfit};
@@ -8,7 +9,8 @@ use super::{Layer, Unfit};
 /// What a finished reply consists of.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Said {
-    /// An answer in text. Blank only where it has a picture or a block of a kind not known here.
+    /// An answer in text. Blank only where it has a picture or a block of a kind not known here, or
+    /// goes on with a text that was whole.
     Text(String),
     /// Tool calls, with the text beside them; often empty.
     Calls(String),
@@ -16,8 +18,8 @@ pub(super) enum Said {
 
 /// Refuses a reply that did not end normally or says nothing, in the order refusal, filter,
 /// length, the other ends, empty. A refusal counts however the reply ended: some providers say
-/// `stop` beside it.
-pub(super) fn completed(choice: &Choice) -> Result<Said, Unfit> {
+/// `stop` beside it. What goes on with a text that was told may add nothing.
+pub(super) fn completed(choice: &Choice, way: Way) -> Result<Said, Unfit> {
     let refusal = choice.refusal();
     if let Some(words) = refusal {
         let words = words.trim();
@@ -25,7 +27,7 @@ pub(super) fn completed(choice: &Choice) -> Result<Said, Unfit> {
         return Err(unfit(Fault::Refused, errors));
     }
     match choice.finish {
-        Finish::Complete | Finish::ToolUse => said(choice),
+        Finish::Complete | Finish::ToolUse => said(choice, way),
         Finish::Refused => Err(unfit(Fault::Refused, Vec::new())),
         Finish::ContentFiltered => Err(unfit(Fault::ContentFiltered, Vec::new())),
         Finish::Truncated => Err(unfit(Fault::Truncated, Vec::new())),
@@ -35,14 +37,14 @@ pub(super) fn completed(choice: &Choice) -> Result<Said, Unfit> {
     }
 }
 
-fn said(choice: &Choice) -> Result<Said, Unfit> {
+fn said(choice: &Choice, way: Way) -> Result<Said, Unfit> {
     let text = choice.text();
     let blank = text.trim().is_empty();
     if choice.calls_tools() && (blank || choice.finish == Finish::ToolUse) {
         return Ok(Said::Calls(text));
     }
     let shows = choice.parts.iter().any(|part| matches!(part, Part::Image { .. } | Part::Other(_)));
-    if blank && !shows {
+    if blank && !shows && way == Way::Restart {
         return Err(unfit(Fault::Empty, vec![nothing(choice)]));
     }
     Ok(Said::Text(text))

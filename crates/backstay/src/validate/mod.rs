@@ -41,6 +41,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use backstay_decide::fault::Fault;
+use backstay_decide::recover::rescue::Way;
 use backstay_wire::chat::{Choice, Finish};
 use backstay_wire::lower::Lowering;
 use jsonmend::{Status, ValueKind};
@@ -90,6 +91,8 @@ pub struct Asked<'a> {
     pub tool: &'a dyn Fn(&str) -> Tool,
     /// How the schema of this tool, or of the answer (`None`), was lowered for the provider.
     pub lowered: &'a dyn Fn(Option<&str>) -> Option<&'a Lowering>,
+    /// Whether the reply goes on with a text that was told before: then it may have nothing to add.
+    pub way: Way,
 }
 
 /// What a request says of a tool that a reply calls.
@@ -112,7 +115,7 @@ pub enum Tool {
 ///
 /// The first layer that fails ends it, with every error that layer found.
 pub fn judge(choice: &Choice, checks: &Checks, asked: &Asked<'_>) -> Result<Checked, Unfit> {
-    let said = match completion::completed(choice) {
+    let said = match completion::completed(choice, asked.way) {
         Ok(said) => said,
         Err(unfit) => return cut(choice, checks, asked).ok_or(unfit),
     };
@@ -207,10 +210,15 @@ fn deep<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     })
 }
 
-impl Asked<'static> {
+impl Asked<'_> {
     /// Nothing is known of what was asked.
     pub fn nothing() -> Self {
-        Self { input: &|_| String::new(), tool: &|_| Tool::Object, lowered: &|_| None }
+        Self {
+            input: &|_| String::new(),
+            tool: &|_| Tool::Object,
+            lowered: &|_| None,
+            way: Way::Restart,
+        }
     }
 }
 

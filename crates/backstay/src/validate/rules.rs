@@ -410,11 +410,7 @@ mod tests {
     fn errors(rules: &[Rule], reply: &Value, input: &str) -> Vec<String> {
         let parsed = crate::validate::syntax::Parsed::strict(reply.to_string()).unwrap();
         let checked = parsed.into_checked();
-        let asked = Asked {
-            input: &|_| input.to_owned(),
-            tool: &|_| crate::validate::Tool::Object,
-            lowered: &|_| None,
-        };
+        let asked = Asked { input: &|_| input.to_owned(), ..Asked::nothing() };
         check(rules, &checked, &asked).err().map(|unfit| unfit.errors).unwrap_or_default()
     }
 

@@ -154,8 +154,7 @@ fn a_rule_on_a_reply_in_text_sees_the_text_and_asks_for_its_own_input() {
         "fine".to_owned()
     };
     let choice = said("all fine", Finish::Complete);
-    judge(&choice, &checks, &Asked { input: &input, tool: &|_| Tool::Object, lowered: &|_| None })
-        .unwrap();
+    judge(&choice, &checks, &Asked { input: &input, ..Asked::nothing() }).unwrap();
     assert_eq!(*seen.borrow(), [None, Some("/system".to_owned())]);
 }
 

@@ -19,6 +19,7 @@ pub use lowering_cache::LoweringCache;
 
 use std::sync::{Arc, OnceLock};
 
+use backstay_decide::recover::rescue::Way;
 use backstay_wire::amend::{self, Objection};
 use backstay_wire::chat::{Format, Part, Turn};
 use backstay_wire::{Chat, Dialect, Loss, lower};
@@ -72,6 +73,8 @@ pub struct Outgoing {
     pub body: Bytes,
     /// The form asked for.
     pub form: Form,
+    /// Whether the reply goes on with what it was given.
+    pub way: Way,
     /// The provider's dialect.
     pub dialect: Dialect,
     /// What could not be said.
@@ -116,13 +119,14 @@ pub fn build(
     };
     losses.extend(edits::cap_loss(contract, target, turned));
     let (body, edits) = amended(body, edits, turned.objections, &mut losses);
-    let (body, edits) = prefilled(body, edits, target, turned);
+    let (body, edits, way) = prefilled(body, edits, target, turned);
     Ok(Outgoing {
         uri: headers::uri(contract, target, turned.address)?,
         headers: headers::all(contract, target, turned.key)?,
         fingerprint: contract.fingerprint.attempt(&target.id, &edits),
         body,
         form,
+        way,
         dialect,
         losses,
         lowerings: Arc::new(fit.lowerings),
@@ -151,11 +155,12 @@ fn prefilled(
     mut edits: Vec<u8>,
     target: &Target,
     turned: Turned<'_>,
-) -> (Bytes, Vec<u8>) {
-    let (Some(text), Some(form)) = (turned.prefill, target.prefill) else { return (body, edits) };
-    let Some(given) = prefill::given(&body, text, form) else { return (body, edits) };
+) -> (Bytes, Vec<u8>, Way) {
+    let asked = turned.prefill.zip(target.prefill);
+    let given = asked.and_then(|(text, form)| Some((text, prefill::given(&body, text, form)?)));
+    let Some((text, given)) = given else { return (body, edits, Way::Restart) };
     edits.extend(format!("prefill {text:?}").into_bytes());
-    (given, edits)
+    (given, edits, Way::Continue)
 }
 
 /// Whether the provider is asked for a stream.

@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstay_decide::fault::Fault;
+use backstay_decide::recover::rescue::Way;
 use backstay_wire::chat::{Fold, Part, Quirk};
 use backstay_wire::{Delta, Dialect, Finish, Reply};
 use bytes::Bytes;
@@ -77,7 +78,7 @@ impl Waiting {
 
     /// Whether the model has said why it stopped, in a word that is known, for every choice.
     pub(crate) fn is_finished(&self) -> bool {
-        self.fold.is_finished()
+        fold::is_finished(&self.fold, self.choices)
     }
 
     /// Whether no more can come.
@@ -279,6 +280,8 @@ pub(crate) struct Told {
     pub(crate) usage: bool,
     /// How many choices of it there may be.
     pub(crate) choices: usize,
+    /// Whether the reply goes on with what the caller has: then it may have nothing to add.
+    pub(crate) way: Way,
 }
 
 fn broken(note: &str) -> Failure {

@@ -57,6 +57,12 @@ impl Ends {
         self.first.finish.is_some()
     }
 
+    /// Whether all choices that began have finished, and they are at least so many.
+    pub(super) fn have_finished(&self, choices: usize) -> bool {
+        let others = self.others.values().all(|end| end.finish.is_some());
+        self.count() >= choices && self.has_finished() && others
+    }
+
     /// How many choices there are.
     pub(super) fn count(&self) -> usize {
         1 + self.others.len()

@@ -189,11 +189,11 @@ impl Opened {
         self.first_content
     }
 
-    /// Holds back the newest part of what [`Opened::poll_next`] gives out from now on. `came`: when
-    /// the pieces given back came, where the window has a time.
-    pub(super) fn hold_back(&mut self, policy: policy::Window, came: &[Instant]) {
+    /// Holds back the newest part of what [`Opened::poll_next`] gives out from now on of a stream of so
+    /// many `choices`. `came`: when the pieces given back came, where the window has a time.
+    pub(super) fn hold_back(&mut self, policy: policy::Window, choices: usize, came: &[Instant]) {
         let held = self.take_held();
-        self.window = Some(Box::new(Window::new(policy, held, came)));
+        self.window = Some(Box::new(Window::new(policy, choices, held, came)));
     }
 
     /// The provider's dialect.
@@ -201,9 +201,10 @@ impl Opened {
         self.dialect
     }
 
-    /// Whether the time for the whole attempt is over.
-    pub fn is_over(&self) -> bool {
-        Instant::now() >= self.timers.sent + self.timers.total
+    /// Whether the time for the whole attempt passed while nobody read. Where the provider is waited
+    /// for, the alarm tells.
+    pub fn is_late(&self) -> bool {
+        self.waiting.is_none() && Instant::now() >= self.timers.sent + self.timers.total
     }
 
     /// Nothing is missing of the reply but its end: from here on that is waited for a moment only.
@@ -265,7 +266,12 @@ impl Opened {
                 Ok(Some(piece)) if piece.deltas.is_empty() => {
                     return Poll::Ready(Ok(Some(piece)));
                 }
-                Ok(Some(piece)) => window.push(piece),
+                Ok(Some(piece)) => {
+                    window.push(piece);
+                    if window.is_finished() {
+                        self.expect_end();
+                    }
+                }
                 Ok(None) => {
                     window.end();
                     if window.is_empty() {

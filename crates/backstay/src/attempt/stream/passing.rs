@@ -3,7 +3,7 @@
 use backstay_decide::fault::Fault;
 use backstay_decide::recover::rescue::{Released, Way};
 use backstay_wire::chat::{Fold, Quirk};
-use backstay_wire::dialect::{StreamWriter, UsageEvent};
+use backstay_wire::dialect::{StreamPlace, StreamWriter, UsageEvent};
 use backstay_wire::{Delta, Dialect, Usage};
 use bytes::Bytes;
 
@@ -26,7 +26,7 @@ pub(super) struct Passing {
     pub(super) usage: Usage,
     /// What the attempts used whose words are told together with this one's.
     before: Usage,
-    /// Elements not known here, each counted.
+    /// Elements of this attempt that are not known here, each counted.
     pub(super) unknown: u64,
     /// The tool calls that were told anew while they came.
     calls: Option<Box<Fold>>,
@@ -67,7 +67,9 @@ impl Passing {
             How::AsTheyAre
         } else {
             // Without a name of ours it names the model that answers.
-            let writer = caller.stream_writer("", usage_event(usage_asked));
+            let created = call.engine.clock().wall().as_secs();
+            let place = StreamPlace { created, ..StreamPlace::default() };
+            let writer = caller.stream_writer_from(&place, usage_event(usage_asked));
             How::Anew(Box::new(writer))
         };
         let tells_calls =
@@ -107,7 +109,7 @@ impl Passing {
         let join = self.sent.as_ref().ok().map(|sent| Box::new(Join::of(way, sent)));
         let answered = self.sent.as_ref().is_ok_and(|sent| sent.has_answered());
         let (ends, usage) = (Ends::going_on(answered), Usage::default());
-        Self { how, ends, usage, before, join, ..self }
+        Self { how, ends, usage, before, unknown: 0, join, ..self }
     }
 
     /// What may be done with what was sent.

@@ -5,8 +5,7 @@ use std::task::{Context, Poll};
 
 use backstay_decide::breaker::Report;
 use backstay_decide::fault::Fault;
-use backstay_wire::Usage;
-use backstay_wire::dialect::ErrorOut;
+use backstay_wire::Delta;
 use bytes::Bytes;
 
 use super::ends::Ended;
@@ -16,6 +15,7 @@ use super::{Opened, Piece, Waiting};
 use crate::attempt::Failure;
 use crate::attempt::fold::is_silence;
 use crate::call::{Anew, Call};
+use crate::fault::CallError;
 use crate::policy::StreamMode;
 use crate::record::Receipt;
 use crate::route::{Brought, Ending, Held};
@@ -159,22 +159,35 @@ impl Telling {
     /// # Errors
     /// The telling is over.
     fn pass(&mut self, piece: Piece, ready: &mut VecDeque<Bytes>) -> Result<usize, Told> {
-        match self.passing.pass(piece) {
+        let shows = piece.deltas.iter().any(Delta::is_content);
+        let passed = self.passing.pass(piece);
+        if let Passed::On(bytes) | Passed::Last(bytes, _) = &passed
+            && shows
+            && !bytes.is_empty()
+        {
+            self.call.first_out();
+        }
+        match passed {
             Passed::On(bytes) => {
                 let bytes = self.reported(bytes);
                 let out = bytes.len();
-                self.push(bytes, ready);
+                push(bytes, ready);
                 Ok(out)
             }
             Passed::Last(bytes, ended) => {
                 let bytes = self.reported(bytes);
-                self.push(bytes, ready);
+                push(bytes, ready);
                 Err(Told::Whole(ended))
             }
-            Passed::Broken(failure) => Err(Told::Broken(failure)),
+            Passed::Broken(failure) => {
+                if failure.fault == Fault::UnknownFinish {
+                    self.call.met_unknown_finish(&failure);
+                }
+                Err(Told::Broken(failure))
+            }
             Passed::Differs(differs) => Err(Told::Differs(differs)),
             Passed::Untold(bytes) => {
-                self.push(bytes, ready);
+                push(bytes, ready);
                 Err(Told::Untold)
             }
         }
@@ -221,13 +234,6 @@ impl Telling {
         told.unwrap_or(bytes)
     }
 
-    fn push(&mut self, bytes: Bytes, ready: &mut VecDeque<Bytes>) {
-        if !bytes.is_empty() {
-            self.call.first_out();
-            ready.push_back(bytes);
-        }
-    }
-
     /// Whether nothing is missing but the end.
     fn is_finished(&self) -> bool {
         if self.calls.has_begun() {
@@ -261,7 +267,7 @@ impl Telling {
         };
         let last = self.passing.terminal();
         let last = self.reported(last);
-        self.push(last, ready);
+        push(last, ready);
         Told::Whole(ended)
     }
 
@@ -272,12 +278,12 @@ impl Telling {
         if let How::Anew(writer) = &passing.how {
             call.lost(writer.losses());
         }
-        call.met_unknown(passing.unknown);
         match source {
             Source::Stream { mut opened, held } => {
                 let (timed, signals) = (opened.timed(), opened.signals());
                 drop(opened);
                 call.signalled(&signals);
+                call.met_unknown(passing.unknown);
                 let report = call.report(None);
                 let (brought, usage) = (call.brought_late(timed.first_token), passing.usage);
                 call.streamed(held, Ending { report, brought, usage, timed, leaves: None });
@@ -292,8 +298,8 @@ impl Telling {
         let Self { mut call, source, passing, late, .. } = self;
         call.cut_off(failure);
         let report = if late { Report::NEUTRAL } else { call.report(Some(failure.fault)) };
+        source.broke_off(&mut call, &passing, report, Some(failure));
         let is_to_be_rescued = !late && call.rescues(failure, passing.released(), passing.prose());
-        source.broke_off(&mut call, (report, Brought::Fault(failure.fault)), passing.usage);
         if is_to_be_rescued {
             return After::Rescue(Rescuing::new(call, passing));
         }
@@ -307,7 +313,7 @@ impl Telling {
     /// The reply is another one than the caller has begun to read: the fault of the first one is told.
     pub(super) fn differs(self, differs: Differs) -> (Bytes, Box<Receipt>) {
         let Self { mut call, source, passing, .. } = self;
-        source.broke_off(&mut call, (Report::NEUTRAL, Brought::Nothing), passing.usage);
+        source.broke_off(&mut call, &passing, Report::NEUTRAL, None);
         call.differed(differs.same);
         lost(&mut call)
     }
@@ -318,7 +324,7 @@ impl Telling {
         let note = "the stream cannot be told in the caller's dialect";
         let failure = Failure::new(Fault::MalformedReply, note);
         let report = call.report(Some(failure.fault));
-        source.broke_off(&mut call, (report, Brought::Fault(failure.fault)), passing.usage);
+        source.broke_off(&mut call, &passing, report, Some(&failure));
         call.stream_failed(&failure)
     }
 }
@@ -331,13 +337,23 @@ impl Source {
         }
     }
 
-    /// Nothing more is read of it: its target is told so.
-    fn broke_off(self, call: &mut Call, (report, brought): (Report, Brought), usage: Usage) {
+    /// Nothing more is read of it, for its `failure` if there is one: its target is told so.
+    fn broke_off(
+        self,
+        call: &mut Call,
+        passing: &Passing,
+        report: Report,
+        failure: Option<&Failure>,
+    ) {
         if let Self::Stream { mut opened, held } = self {
             let (timed, signals) = (opened.timed(), opened.signals());
             drop(opened);
             call.signalled(&signals);
-            call.broke_off(held, Ending { report, brought, usage, timed, leaves: None });
+            call.met_unknown(passing.unknown);
+            let brought = failure.map_or(Brought::Nothing, |failure| Brought::Fault(failure.fault));
+            let usage = passing.usage;
+            let ending = Ending { report, brought, usage, timed, leaves: None };
+            call.broke_off(held, ending, failure);
         }
     }
 
@@ -348,12 +364,18 @@ impl Source {
         }
     }
 
-    /// Whether the time for the whole attempt is over.
+    /// Whether the time for the whole attempt passed while nobody read.
     fn is_late(&self) -> bool {
         match self {
-            Self::Stream { opened, .. } => opened.is_over(),
+            Self::Stream { opened, .. } => opened.is_late(),
             Self::Whole(_) => false,
         }
+    }
+}
+
+fn push(bytes: Bytes, ready: &mut VecDeque<Bytes>) {
+    if !bytes.is_empty() {
+        ready.push_back(bytes);
     }
 }
 
@@ -373,14 +395,8 @@ fn lost(call: &mut Call) -> (Bytes, Box<Receipt>) {
     (bytes, call.stream_failed(&failure))
 }
 
-/// `error` in the caller's own words.
-fn told(call: &Call, error: &crate::fault::CallError) -> Bytes {
-    let told = ErrorOut {
-        status: 502,
-        code: error.code(),
-        message: &error.to_string(),
-        param: None,
-        call_id: &call.contract.call_id,
-    };
-    Bytes::from(call.contract.ask.dialect.write_stream_error(&told))
+/// `error` in the caller's dialect.
+fn told(call: &Call, error: &CallError) -> Bytes {
+    let dialect = call.contract.ask.dialect;
+    Bytes::from(error.told(&call.contract.call_id, |told| dialect.write_stream_error(told)))
 }

@@ -13,10 +13,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use backstay_wire::{Delta, Finish};
+use backstay_wire::Delta;
 use tokio::time::{Instant, Sleep};
 
 use super::Piece;
+use super::ends::Ends;
 use crate::policy;
 
 /// Most bytes of events that are held, whatever they say: more than a window of text ever takes.
@@ -34,8 +35,10 @@ pub(super) struct Window {
     text: usize,
     /// Bytes of events in `pieces`.
     raw: usize,
-    /// Whether the model has said why it stopped.
-    finished: bool,
+    /// Why the model stopped in each choice, as far as it said.
+    ends: Ends,
+    /// How many choices the stream has to bring.
+    choices: usize,
     /// Whether all that is held may leave.
     open: bool,
 }
@@ -50,8 +53,14 @@ struct Kept {
 }
 
 impl Window {
-    /// A window that holds `pieces` already, which came at `came`, where time matters.
-    pub(super) fn new(policy: policy::Window, pieces: VecDeque<Piece>, came: &[Instant]) -> Self {
+    /// A window on a stream of so many `choices` that holds `pieces` already, which came at `came`,
+    /// where time matters.
+    pub(super) fn new(
+        policy: policy::Window,
+        choices: usize,
+        pieces: VecDeque<Piece>,
+        came: &[Instant],
+    ) -> Self {
         let alarm = |time| (time, Box::pin(tokio::time::sleep(time)));
         let mut window = Self {
             most: policy.tokens.bytes(),
@@ -59,7 +68,8 @@ impl Window {
             pieces: VecDeque::with_capacity(pieces.len()),
             text: 0,
             raw: 0,
-            finished: false,
+            ends: Ends::default(),
+            choices,
             open: false,
         };
         for (at, piece) in pieces.into_iter().enumerate() {
@@ -78,9 +88,10 @@ impl Window {
     fn take(&mut self, piece: Piece, came: Option<Instant>) {
         for delta in &piece.deltas {
             match delta {
-                Delta::Error(_) | Delta::Finish { finish: Finish::Unknown, .. } => self.spoil(),
-                Delta::Finish { .. } => self.finished = true,
-                Delta::End => self.end(),
+                Delta::Error(_) => self.spoil(),
+                // The provider says that there are no more choices.
+                Delta::End => self.end_of(1),
+                delta if self.ends.note(delta).is_err() => self.spoil(),
                 _ => {}
             }
         }
@@ -120,10 +131,19 @@ impl Window {
         alarm.as_mut().poll(cx)
     }
 
-    /// No more comes, or the provider holds the stream after its finish: after one, what is held
-    /// leaves; else it is lost.
+    /// Whether nothing is missing but the end.
+    pub(super) fn is_finished(&self) -> bool {
+        self.ends.have_finished(self.choices)
+    }
+
+    /// No more comes, or the provider holds the stream after its finish: after the finish of every
+    /// choice, what is held leaves; else it is lost.
     pub(super) fn end(&mut self) {
-        if self.finished {
+        self.end_of(self.choices);
+    }
+
+    fn end_of(&mut self, choices: usize) {
+        if self.ends.have_finished(choices) {
             self.open = true;
         } else {
             self.spoil();
@@ -146,6 +166,8 @@ impl Window {
 mod tests {
     use std::task::Waker;
 
+    use backstay_wire::Finish;
+
     use super::*;
     use crate::policy::Tokens;
 
@@ -162,7 +184,12 @@ mod tests {
     }
 
     fn window(tokens: u32, time: Option<Duration>) -> Window {
-        Window::new(policy::Window { tokens: Tokens(tokens), time }, VecDeque::new(), &[])
+        several(1, tokens, time)
+    }
+
+    fn several(choices: usize, tokens: u32, time: Option<Duration>) -> Window {
+        let policy = policy::Window { tokens: Tokens(tokens), time };
+        Window::new(policy, choices, VecDeque::new(), &[])
     }
 
     /// The bytes of what may leave.
@@ -208,6 +235,44 @@ mod tests {
         window.push(text("abcd"));
         window.push(error());
         assert_eq!(due(&mut window), "-", "the failure itself is told");
+    }
+
+    #[test]
+    fn what_is_held_of_several_choices_is_shown_when_all_have_finished() {
+        let second = |piece: Piece| Piece {
+            raw: piece.raw,
+            deltas: piece.deltas.into_iter().map(|delta| Delta::of_choice(1, delta)).collect(),
+        };
+        let begun = |more: Piece| {
+            let mut window = several(2, 100, None);
+            for piece in [text("abcd"), second(text("efgh")), finish(Finish::Complete), more] {
+                window.push(piece);
+            }
+            window
+        };
+        let mut whole = begun(second(finish(Finish::Truncated)));
+        assert!(whole.is_finished());
+        whole.end();
+        assert_eq!(due(&mut whole), "abcdefgh--");
+        // Cut, ended by the provider too early, finished in an odd word.
+        let mut cut = begun(second(text("ij")));
+        assert!(!cut.is_finished());
+        cut.end();
+        assert_eq!(due(&mut cut), "");
+        let mut ended = begun(second(text("ij")));
+        ended.push(said(Delta::End));
+        assert_eq!(due(&mut ended), "-");
+        assert_eq!(due(&mut begun(second(finish(Finish::Unknown)))), "-");
+        // One of two: cut, unless the provider says that there are no more.
+        for (end, left) in
+            [(Window::end as fn(&mut Window), ""), (|w| w.push(said(Delta::End)), "abcd--")]
+        {
+            let mut window = several(2, 100, None);
+            window.push(text("abcd"));
+            window.push(finish(Finish::Complete));
+            end(&mut window);
+            assert_eq!(due(&mut window), left);
+        }
     }
 
     #[test]
