@@ -6,11 +6,12 @@ use std::time::Duration;
 use backstay::record::Row;
 use backstay_wire::Dialect;
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
 
-use crate::client::Seen;
+use crate::client::{Line, Seen};
 use crate::reported::played::Played;
 use crate::told::{self, Told};
-use crate::world::{BOTH, HELLO, Setup, World, request, short, streamed};
+use crate::world::{BOTH, HELLO, Setup, World, request, short, start, streamed};
 
 const OPENAI: Dialect = Dialect::OpenaiChat;
 
@@ -365,4 +366,63 @@ async fn a_target_that_asks_for_a_rest_inside_a_stream_gets_it() {
         assert!(began.elapsed() < Duration::from_secs(3));
         world.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_that_does_not_read_until_the_time_is_over_is_told_that_it_did_not() {
+    // More than the sockets of both sides hold together.
+    let page = json!({ "text": says(&"word ".repeat(12_000)) });
+    let exchange = json!({"sse": {"http_status": 200, "transport": vec![page; 400]}});
+    let played = Played::start(vec![exchange]).await;
+    let route = ROUTE.replace("\"5s\"", "\"700ms\"").replace("\"2s\"", "\"600ms\"");
+    let world = Setup::new()
+        .tables(&played.provider("played"))
+        .target("one", "played", &[])
+        .target("two", "openai", &["healthy"])
+        .route("slow", &["one", "two"], &format!("{route}\nafter_release = \"restart\""))
+        .start()
+        .await;
+    let mut line = Line::open(world.address()).await;
+    let body = streamed(request(OPENAI, "slow", HELLO)).to_string();
+    let unguarded = &[("x-backstay-guards", "off")];
+    line.ask(start(OPENAI), unguarded, body.as_bytes()).await.expect("sent");
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let (mut last, mut buffer) = (String::new(), vec![0; 256 << 10]);
+    while !last.contains("the deadline passed while the stream was being read") {
+        let size = line.socket.read(&mut buffer).await.expect("bytes");
+        assert!(size > 0, "it ended without: {last}");
+        // The words may come in two reads.
+        last = last.split_off(last.floor_char_boundary(last.len().saturating_sub(400)));
+        last.push_str(&String::from_utf8_lossy(&buffer[..size]));
+    }
+    assert_eq!(world.log("two").len(), 0, "nobody else is asked");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_continuation_is_given_is_reserved_with_its_prompt() {
+    let (begun, rest) = TEXT.split_at(34);
+    let cut = Played::start(vec![stream(&[says(begun), says(rest)])]).await;
+    let quiet = Played::start(vec![stream(&[silent(OPENAI, "stop")])]).await;
+    let prices = "input_price = 1\noutput_price = 1";
+    let world = Setup::new()
+        .tables(&cut.provider("cut"))
+        .tables(&quiet.provider("quiet"))
+        .target("one", "cut", &[])
+        .and(prices)
+        .target("two", "quiet", &[])
+        .and(&format!("{prices}\nprefill = \"assistant\""))
+        .route("goes", &["one", "two"], &format!("{ROUTE}\nafter_release = \"continue\""))
+        .route("ends", &["one"], ROUTE)
+        .start()
+        .await;
+    // Nobody says what was used: what was reserved is booked.
+    let booked = async |route: &str| {
+        let seen = ask_in(&world, "gate", request(OPENAI, route, HELLO)).await;
+        row(&world, &seen).booked_tokens
+    };
+    let (both, first) = (booked("goes").await, booked("ends").await);
+    assert!(first > 600, "{first}");
+    assert_eq!(both, 2 * first + TEXT.len() as u64);
+    world.stop().await;
 }
