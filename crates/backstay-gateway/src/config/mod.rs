@@ -22,6 +22,7 @@ mod return_words;
 mod schema;
 mod stream_words;
 mod tree;
+mod veil;
 mod wording;
 mod words;
 
@@ -195,7 +196,7 @@ pub fn load(path: &Path, outside: &Outside<'_>) -> Result<Settings, Vec<Problem>
         let text = String::from_utf8_lossy(error.as_bytes());
         vec![
             Problem::error("not-utf8", format!("{name} is not UTF-8"))
-                .placed(Place::new(&name, &text, good..good + 1, &wording::quoted_secrets(&text)))
+                .placed(Place::new(&name, &text, good..good + 1, &veil::of_text(&text)))
                 .label("the first byte that is not")
                 .help("save the file as UTF-8"),
         ]

@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::problem::{Place, Problem};
-use super::wording;
+use super::{veil, wording};
 
 /// Problems of the text itself that are looked for; more are told when these are mended.
 const MAX_UNFIT: usize = 20;
@@ -32,13 +32,13 @@ impl<'t> Tree<'t> {
         let (root, errors) = DeTable::parse_recoverable(text);
         let span = root.span();
         let root = Spanned::new(span, DeValue::Table(root.into_inner()));
-        let mut tree = Self { name, text, root, veiled: Vec::new() };
-        tree.veiled = tree.secrets();
+        let veiled = veil::of_tree(&root, text);
+        let mut tree = Self { name, text, root, veiled };
         if errors.is_empty() {
             return Ok(tree);
         }
         // What failed to parse is not in the tree, so its secrets are looked for in the text.
-        tree.veiled.extend(wording::quoted_secrets(text));
+        tree.veiled.extend(veil::of_text(text));
         let mut found: Vec<Problem> = Vec::new();
         for error in &errors {
             let span = error.span().unwrap_or(0..0);
@@ -127,29 +127,6 @@ impl<'t> Tree<'t> {
         }
         (key, value)
     }
-
-    /// Where literal secrets stand.
-    fn secrets(&self) -> Vec<Range<usize>> {
-        let mut found = Vec::new();
-        for (section, key) in [
-            ("keys", "token"),
-            ("providers", "api_keys"),
-            ("providers", "headers"),
-            ("providers", "base_url"),
-        ] {
-            let Some((_, section)) = child(self.root.get_ref(), section) else { continue };
-            let DeValue::Table(entries) = section.get_ref() else { continue };
-            for entry in entries.values() {
-                let Some((_, value)) = child(entry.get_ref(), key) else { continue };
-                // A URL with a password or a query is refused, and must not be shown on the way.
-                let text = self.text.get(value.span()).unwrap_or_default();
-                if key != "base_url" || text.contains(['@', '?']) {
-                    literals(value, &mut found);
-                }
-            }
-        }
-        found
-    }
 }
 
 /// Whether a problem at `span` follows from the last one found: it is in the same line, or in a
@@ -160,24 +137,6 @@ fn follows(found: &[Problem], span: &Range<usize>, text: &str) -> bool {
     let between = text.get(at.start..span.start).unwrap_or_default();
     let header = text.get(..at.start).unwrap_or_default().trim_end().ends_with(['[', '.']);
     !between.contains('\n') || last.code == "duplicate-key" && header
-}
-
-/// The spans of texts in `value`, its items and its entries, but for the names of variables.
-fn literals(value: &Spanned<DeValue<'_>>, found: &mut Vec<Range<usize>>) {
-    match value.get_ref() {
-        DeValue::String(_) => found.push(inside_quotes(value.span())),
-        DeValue::Array(items) => items.iter().for_each(|item| literals(item, found)),
-        DeValue::Table(table) => {
-            let others = table.iter().filter(|(key, _)| key.get_ref() != "env");
-            others.for_each(|(_, value)| literals(value, found));
-        }
-        DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) => {}
-    }
-}
-
-/// A string's span without its quotes.
-fn inside_quotes(span: Range<usize>) -> Range<usize> {
-    span.start + 1..span.end.saturating_sub(1)
 }
 
 /// The item of `value` named (or numbered) `step`, and where its name stands.

@@ -1,7 +1,5 @@
 //! Says in a config author's words what the TOML and serde crates say in a Rust author's.
 
-use std::ops::Range;
-
 use super::nearest::nearest;
 use super::problem::Problem;
 
@@ -78,58 +76,5 @@ fn expected_words(expected: &str) -> String {
         _ if expected.starts_with("struct ") => "a table".into(),
         _ if expected.starts_with("enum ") => "one word in quotes".into(),
         _ => expected.into(),
-    }
-}
-
-/// Words of a line that holds a secret.
-const SECRET_WORDS: [&str; 4] = ["token", "key", "secret", "authorization"];
-
-/// Where texts in quotes stand in lines that seem to hold a secret, for a text that is not TOML.
-/// The names of variables stay readable.
-pub(super) fn quoted_secrets(text: &str) -> Vec<Range<usize>> {
-    let mut found = Vec::new();
-    let mut line_start = 0;
-    for line in text.split_inclusive('\n') {
-        let lower = line.to_ascii_lowercase();
-        if SECRET_WORDS.iter().any(|word| lower.contains(word)) {
-            quoted(line, line_start, &mut found);
-        }
-        line_start += line.len();
-    }
-    found
-}
-
-/// The insides of the quotes of one line, but for those after `env =`.
-fn quoted(line: &str, line_start: usize, found: &mut Vec<Range<usize>>) {
-    let mut open: Option<(usize, char)> = None;
-    for (at, c) in line.char_indices() {
-        match open {
-            None if c == '"' || c == '\'' => open = Some((at + 1, c)),
-            Some((from, quote)) if c == quote || c == '\n' => {
-                let before = line.get(..from - 1).unwrap_or_default();
-                let before = before.trim_end().trim_end_matches('=').trim_end();
-                if !before.ends_with("env") {
-                    found.push(line_start + from..line_start + at);
-                }
-                open = None;
-            }
-            _ => {}
-        }
-    }
-    if let Some((from, _)) = open {
-        found.push(line_start + from..line_start + line.len());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_quoted_text_beside_a_secret_word_is_veiled() {
-        let text = "a = \"x\"\ntoken = \"abc\napi_keys = [{ env = \"NAME\" }, 'k']\nkey = \"zz";
-        let found: Vec<&str> =
-            quoted_secrets(text).into_iter().map(|range| text.get(range).unwrap()).collect();
-        assert_eq!(found, ["abc", "k", "zz"]);
     }
 }
