@@ -140,7 +140,7 @@ fn the_sample_means_what_it_says() {
     assert_eq!(tiers, [["main"], ["mirror"], ["local"]]);
     assert_eq!((route.deadline, route.max_attempts, route.reasks), (seconds(30), 5, 2));
     let t = route.timeouts;
-    assert_eq!(t.connect, seconds(2));
+    assert_eq!(t.connect, Some(seconds(2)));
     assert_eq!([t.first_token, t.gap, t.total], [8, 5, 20].map(|s| Timer::Set(seconds(s))));
     assert_eq!((t.least_first_token, t.least_gap), (seconds(5), seconds(20)));
     assert_eq!((route.max_output_tokens, route.max_output_tokens_ceiling), (Some(300), Some(600)));
@@ -157,7 +157,9 @@ fn what_is_left_out_has_its_documented_default() {
     let settings = settled(&format!("{GROUND}[routes.r]\ntiers = [\"a\", [\"a\", \"b\"]]"));
     let route = settings.policy.route("r").unwrap();
     assert_eq!(route.deadline, seconds(600));
-    assert_eq!(route.timeouts.connect, Duration::from_millis(900));
+    assert_eq!(route.timeouts.connect, None, "as each target's provider has it");
+    let own = settings.policy.providers.values().map(|provider| provider.connect);
+    assert_eq!(own.collect::<Vec<_>>(), [700, 900].map(Duration::from_millis));
     let t = route.timeouts;
     assert_eq!([t.first_token, t.gap, t.total], [120, 60, 600].map(|s| Timer::Auto(seconds(s))));
     assert_eq!((route.max_attempts, route.reasks), (4, 2));
@@ -173,7 +175,7 @@ fn limits_that_are_left_out_are_no_longer_than_the_attempt() {
     let text = format!("{GROUND}[routes.r]\ntiers = [\"a\"]\ndeadline = \"500ms\"");
     let limits = settled(&text).policy.routes[0].timeouts;
     let half = Duration::from_millis(500);
-    assert_eq!(limits.connect, half);
+    assert_eq!(limits.connect_at(seconds(3)), half);
     assert_eq!([limits.first_token, limits.gap, limits.total], [Timer::Auto(half); 3]);
 }
 

@@ -83,7 +83,7 @@ fn policy(mock: &Mock, model: &str, change: impl FnOnce(&mut Route)) -> Policy {
             first_token: Timer::Set(Duration::from_secs(8)),
             gap: Timer::Set(Duration::from_secs(5)),
             total: Timer::Set(Duration::from_secs(20)),
-            ..Timeouts::auto(Duration::from_secs(2), Duration::from_secs(30))
+            ..Timeouts::auto(Duration::from_secs(30))
         },
         max_attempts: 4,
         reasks: 2,

@@ -68,8 +68,8 @@ impl Source {
 /// Limits of one attempt. Each is cut to what is left of the deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Until the connection stands.
-    pub connect: Duration,
+    /// Until the connection stands. `None`: as each target's provider has it.
+    pub connect: Option<Duration>,
     /// Until the first content, from the moment the request is sent.
     pub first_token: Timer,
     /// Between two pieces of content.
@@ -108,9 +108,9 @@ impl Timeouts {
     pub const LEAST_GAP: Duration = Duration::from_secs(20);
 
     /// All derived, for calls of which the whole may take `total`.
-    pub fn auto(connect: Duration, total: Duration) -> Self {
+    pub fn auto(total: Duration) -> Self {
         Self {
-            connect,
+            connect: None,
             first_token: Timer::Auto(Self::FIRST_TOKEN.min(total)),
             gap: Timer::Auto(Self::GAP.min(total)),
             total: Timer::Auto(total),
@@ -119,12 +119,18 @@ impl Timeouts {
         }
     }
 
-    /// The timers of an attempt at a target of which that is `known`, with an output cap of `cap`
-    /// tokens.
+    /// Until a connection to a target stands, before it is cut to the deadline; `provider` is what its
+    /// provider says.
+    pub fn connect_at(&self, provider: Duration) -> Duration {
+        self.connect.unwrap_or(provider).min(self.total.most())
+    }
+
+    /// The timers of an attempt at a target of which that is `known` and whose provider says `connect`,
+    /// with an output cap of `cap` tokens.
     ///
     /// The whole is derived only under a cap: a reply may be as long as it likes, and how long others
     /// were is no reason to cut one that is still coming.
-    pub fn derive(&self, known: &Known, cap: Option<u64>) -> Derived {
+    pub fn derive(&self, connect: Duration, known: &Known, cap: Option<u64>) -> Derived {
         let first = known.first_token.map(|usual| usual.mul_f64(FIRST_TOKEN));
         let gap = known.gap.map(|usual| usual.saturating_mul(GAP));
         let (first_token, first_from) = self.first_token.settle(self.least_first_token, first);
@@ -137,7 +143,7 @@ impl Timeouts {
             begin.saturating_add(writing)
         });
         let (total, total_from) = self.total.settle(Duration::ZERO, whole);
-        let timers = Timers { connect: self.connect, first_token, gap, total };
+        let timers = Timers { connect: self.connect_at(connect), first_token, gap, total };
         Derived { timers, from: [first_from, gap_from, total_from] }
     }
 }
@@ -178,7 +184,7 @@ mod tests {
 
     /// First token, gap, total, and where from: `=` set, `.` static, `~` derived.
     fn told(wanted: Timeouts, known: Known, cap: Option<u64>) -> String {
-        let Derived { timers, from } = wanted.derive(&known, cap);
+        let Derived { timers, from } = wanted.derive(secs(2), &known, cap);
         let marks = from.map(|from| match from {
             Source::Set => '=',
             Source::Static => '.',
@@ -191,7 +197,7 @@ mod tests {
 
     #[test]
     fn each_timer_comes_from_who_knows_most_about_it() {
-        let (nothing, auto) = (Known::default(), Timeouts::auto(secs(2), secs(600)));
+        let (nothing, auto) = (Known::default(), Timeouts::auto(secs(600)));
         let first = |first| Known { first_token: Some(first), ..nothing };
         let gap = |gap| Known { gap: Some(gap), ..nothing };
         let writes = |per_token| Known { per_token: Some(per_token), ..nothing };
@@ -226,6 +232,18 @@ mod tests {
         // What a caller may shorten stays shorter than what is derived at least.
         let short = Timeouts { first_token: Timer::Auto(secs(3)), ..auto };
         assert_eq!(told(short, first(ms(400)), None), "3000~ 60000. 600000.");
+    }
+
+    #[test]
+    fn a_connection_may_take_what_the_route_says_or_else_what_the_provider_says() {
+        let auto = Timeouts::auto(secs(30));
+        let connect = |wanted: Timeouts, provider| {
+            wanted.derive(provider, &Known::default(), None).timers.connect
+        };
+        assert_eq!(connect(auto, secs(3)), secs(3));
+        assert_eq!(connect(auto, secs(9)), secs(9));
+        assert_eq!(connect(auto, secs(90)), secs(30), "no longer than the attempt");
+        assert_eq!(connect(Timeouts { connect: Some(secs(1)), ..auto }, secs(9)), secs(1));
     }
 
     #[test]

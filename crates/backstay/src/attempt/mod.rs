@@ -207,7 +207,7 @@ async fn one(
         return read.map(|whole| Got::Whole(Box::new(whole)));
     }
     // As configured, not as cut: it names the pool. The attempt's own limits bound the wait.
-    let connect = contract.route.timeouts.connect;
+    let connect = contract.route.timeouts.connect_at(seen.armed.target.provider.connect);
     let response = send(engine, &mut seen.armed, timers, connect).await?;
     let (parts, body) = response.into_parts();
     let head = Head { status: parts.status.as_u16(), headers: parts.headers };

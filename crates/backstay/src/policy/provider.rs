@@ -59,12 +59,16 @@ impl Provider {
                 .map_or(CredentialSource::Nobody, |key| CredentialSource::Own(vec![key])),
             headers: Vec::new(),
             cap_field: CapField::MaxTokens,
-            connect: Duration::from_secs(5),
+            connect: Self::CONNECT,
         }
     }
 }
 
 impl Provider {
+    /// Longest wait for a connection where nobody says anything. One takes a round trip and TLS another
+    /// two: 3 s covers a slow link and one lost packet (sent again after 1 s).
+    pub const CONNECT: Duration = Duration::from_secs(3);
+
     /// The subset of JSON Schema that is known of an API by its dialect and host: Anthropic's of every
     /// Messages API, OpenAI's `strict` of `api.openai.com`, else none.
     pub fn usual_subset(dialect: Dialect, base_url: &Uri) -> Subset {

@@ -13,9 +13,6 @@ use crate::policy::{
 /// The official SDKs' own limit; a direct route must not be stricter than calling the provider.
 const DEADLINE: Duration = Duration::from_mins(10);
 
-/// Until a connection stands.
-const CONNECT: Duration = Duration::from_secs(5);
-
 /// The name of such a route; no configured one has it.
 pub(crate) const DIRECT: &str = "direct";
 
@@ -29,7 +26,7 @@ pub(crate) fn direct(policy: &Policy, name: &str) -> Option<Route> {
         revision: target.id.clone(),
         tiers: vec![vec![target]],
         deadline: DEADLINE,
-        timeouts: Timeouts::auto(CONNECT, DEADLINE),
+        timeouts: Timeouts::auto(DEADLINE),
         max_attempts: 3,
         reasks: 2,
         reask: ReaskPolicy::default(),

@@ -310,7 +310,7 @@ fn arm(call: &mut Call, index: usize, seen: &Looked, admission: Admission) -> St
     call.turned(index, &changes);
     // Somebody was quicker between the look and the grip: look again.
     let Some(Taken { held, stay, known }) = taken else { return Step::Rest(now.plus(BUSY_LOOK)) };
-    let limits = match cut(call, room, &known) {
+    let limits = match cut(call, index, room, &known) {
         Ok(limits) => limits,
         Err(late) => {
             held.unsent(now);

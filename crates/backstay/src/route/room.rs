@@ -8,6 +8,7 @@ use backstay_decide::timers::{Room, Start, Timers, TooLate, Tried};
 
 use super::Stop;
 use crate::call::Call;
+use crate::policy::Provider;
 
 /// What an attempt has to leave room for, with so many live tiers untried.
 pub(super) fn room(call: &Call, untried: u32, now: Moment) -> Room {
@@ -37,13 +38,21 @@ pub(super) fn in_time(
     room.admits(wait, usual, tried)
 }
 
-/// The route's timers at a target of which that is known, cut to `room`; and before that.
+/// The route's timers at the target numbered `index`, of which that is known, cut to `room`; and before
+/// that.
 ///
 /// # Errors
 /// The attempt cannot be done in time, with its numbers.
-pub(super) fn cut(call: &Call, room: Room, known: &Known) -> Result<(Timers, Derived), TooLate> {
+pub(super) fn cut(
+    call: &Call,
+    index: usize,
+    room: Room,
+    known: &Known,
+) -> Result<(Timers, Derived), TooLate> {
     in_time(call, room, Duration::ZERO, known)?;
-    let uncut = call.contract.route.timeouts.derive(known, cap(call));
+    let provider = call.stops.get(index).map(|stop| &stop.target.provider);
+    let connect = provider.map_or(Provider::CONNECT, |provider| provider.connect);
+    let uncut = call.contract.route.timeouts.derive(connect, known, cap(call));
     let start = if known.first_token.is_some() { Start::Warm } else { Start::Cold };
     let Room { left, min_attempt, .. } = room;
     let timers = uncut.timers.cut(Room { start, ..room });

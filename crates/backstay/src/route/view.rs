@@ -234,7 +234,9 @@ fn timer_view(
     limits: &Limits,
 ) -> TimerView {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let Derived { timers, from } = route.timeouts.derive(known, route.max_output_tokens);
+    // How long a connection may take is not shown.
+    let derived = route.timeouts.derive(Duration::ZERO, known, route.max_output_tokens);
+    let Derived { timers, from } = derived;
     let [first_token_from, gap_from, total_from] = from.map(Source::name);
     TimerView {
         route: route.name.clone(),

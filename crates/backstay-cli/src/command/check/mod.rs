@@ -6,6 +6,7 @@ mod lints;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use backstay::contract::lint::{Lint, Usage};
 use backstay::policy::{CredentialSource, Pinning, Provider, Route, StreamMode, Target, Timer};
@@ -316,6 +317,7 @@ fn settings_json(settings: &Settings) -> Value {
             "name": provider.name,
             "dialect": provider.dialect.name(),
             "base_url": provider.base_url.to_string(),
+            "connect_ms": millis(provider.connect),
         })).collect::<Vec<_>>(),
         "models": policy.targets.values().map(|target| json!({
             "name": target.id,
@@ -329,6 +331,10 @@ fn settings_json(settings: &Settings) -> Value {
     })
 }
 
+fn millis(length: Duration) -> Option<u64> {
+    u64::try_from(length.as_millis()).ok()
+}
+
 fn route_json(route: &Route) -> Value {
     let tiers: Vec<Vec<&str>> =
         route.tiers.iter().map(|tier| tier.iter().map(|t| t.id.as_str()).collect()).collect();
@@ -340,12 +346,11 @@ fn route_json(route: &Route) -> Value {
         .filter(|(_, timer)| matches!(timer, Timer::Auto(_)))
         .map(|(name, _)| *name)
         .collect();
-    let millis = |length: std::time::Duration| u64::try_from(length.as_millis()).ok();
     json!({
         "name": route.name,
         "tiers": tiers,
         "deadline_ms": millis(route.deadline),
-        "connect_ms": millis(limits.connect),
+        "connect_ms": limits.connect.and_then(millis),
         "first_token_ms": millis(limits.first_token.most()),
         "gap_ms": millis(limits.gap.most()),
         "total_ms": millis(limits.total.most()),

@@ -11,10 +11,6 @@ use super::Loading;
 use crate::config::file::ProviderTable;
 use crate::config::words::{AuthWord, CapWord, DialectWord, KeyText, SubsetWord};
 
-/// A connection takes one round trip and TLS another two: 3 s covers a slow link and one lost
-/// packet (sent again after 1 s).
-const CONNECT: Duration = Duration::from_secs(3);
-
 /// The host whose newer models refuse `max_tokens`.
 const OPENAI_HOST: &str = "api.openai.com";
 
@@ -62,7 +58,7 @@ impl Loading<'_> {
         let base_url = self.base_url(name, table);
         let credentials = self.credentials(name, table);
         let headers = self.headers(&["providers", name, "headers"], &table.headers);
-        let connect = table.connect.map_or(CONNECT, |length| length.0);
+        let connect = table.connect.map_or(Provider::CONNECT, |length| length.0);
         self.timer(&["providers", name, "connect"], connect);
         let (dialect, base_url) = (dialect?, base_url?);
         let cap_field = self.cap_field(name, table, dialect, &base_url);

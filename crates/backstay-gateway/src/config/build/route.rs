@@ -64,7 +64,7 @@ impl Loading<'_> {
         self.counts(name, table);
         self.stops(name, &table.stop);
         let tiers = self.tiers(name, table, file, targets)?;
-        let timeouts = self.timeouts(name, table, &tiers);
+        let timeouts = self.timeouts(name, table);
         self.lint_caps(name, table, &tiers);
         let max_attempts = self.attempts(name, table, tiers.len());
         let stream = self.stream(name, table);

@@ -1,9 +1,8 @@
 //! `timeouts` of `[routes.NAME]`.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use backstay::policy::{Target, Timeouts, Timer};
+use backstay::policy::{Timeouts, Timer};
 
 use super::Loading;
 use crate::config::file::{RouteTable, TimeoutsTable};
@@ -11,12 +10,7 @@ use crate::config::words::{Length, TimerText};
 
 impl Loading<'_> {
     /// The limits of one attempt, with what is left out filled in.
-    pub(super) fn timeouts(
-        &mut self,
-        name: &str,
-        table: &RouteTable,
-        tiers: &[Vec<Arc<Target>>],
-    ) -> Timeouts {
+    pub(super) fn timeouts(&mut self, name: &str, table: &RouteTable) -> Timeouts {
         let (written, deadline) = (&table.timeouts, table.deadline.0);
         self.timer(&["routes", name, "deadline"], deadline);
         let total = set(written.total);
@@ -31,20 +25,18 @@ impl Loading<'_> {
             let path = ["routes", name, "timeouts", "total"];
             self.doubt(&path, "longer-than-deadline", message, "the deadline cuts every attempt");
         }
-        let longest = tiers.iter().flatten().map(|target| target.provider.connect).max();
-        let connect = written.connect.map_or(longest.unwrap_or(whole.1), |connect| connect.0);
-        let auto = Timeouts::auto(connect.min(whole.1), whole.1);
+        let auto = Timeouts::auto(whole.1);
         let or = |written: Option<TimerText>, auto: Timer| {
             set(written).map_or(auto, |Length(length)| Timer::Set(length.min(whole.1)))
         };
         let least = |written: Option<Length>, least| written.map_or(least, |Length(least)| least);
         Timeouts {
+            connect: written.connect.map(|Length(connect)| connect.min(whole.1)),
             first_token: or(written.first_token, auto.first_token),
             gap: or(written.gap, auto.gap),
             total: or(written.total, auto.total),
             least_first_token: least(written.least_first_token, auto.least_first_token),
             least_gap: least(written.least_gap, auto.least_gap),
-            ..auto
         }
     }
 
