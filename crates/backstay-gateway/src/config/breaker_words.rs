@@ -17,7 +17,7 @@ pub(super) struct BreakerTable {
     pub(super) mode: Option<ModeWord>,
     /// Whether availability, throttling and quality have a breaker each: `"separate"`, or one:
     /// `"combined"`, over 15 % of 60 s and nothing else; of the keys here only `mode`,
-    /// `failure_rate`, `window` and `shortest_rest` hold for it. Default: `"separate"`.
+    /// `failure_rate`, `window`, `slow_first_token`, `slow_factor` and `shortest_rest` hold for it. Default: `"separate"`.
     pub(super) planes: Option<PlanesWord>,
     /// The share of calls that may fail, above 0 and below 1; at least twice what is normal.
     /// Default: 0.15.
@@ -41,7 +41,8 @@ pub(super) struct BreakerTable {
     pub(super) slow_factor: Option<f64>,
     /// The shortest rest, before a fifth more or less by the dice. Default: `"30s"`.
     pub(super) shortest_rest: Option<Length>,
-    /// The longest rest, before the dice. Default: `"5m"`.
+    /// The longest rest, before the dice. Not below `shortest_rest`. Default: `"5m"`, or `shortest_rest`
+    /// where that is longer.
     pub(super) longest_rest: Option<Length>,
     /// How it is tested after a rest. Default: those below.
     pub(super) canary: CanaryTable,
@@ -74,6 +75,11 @@ pub(super) enum PlanesWord {
 }
 
 impl BreakerTable {
+    /// Whether one breaker is all there is.
+    pub(super) fn is_combined(&self) -> bool {
+        matches!(self.planes, Some(PlanesWord::Combined))
+    }
+
     /// The same, with what it does not say taken from `base`.
     pub(super) fn over(&self, base: &Self) -> Self {
         Self {

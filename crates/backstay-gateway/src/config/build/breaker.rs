@@ -6,14 +6,21 @@ use backstay_decide::breaker::{Canary, Limits, MAX_CANARIES, Mode, Probation, Ru
 
 use super::Loading;
 use crate::config::breaker_words::{BreakerTable, ModeWord, PlanesWord};
+use crate::config::file::{File, ModelTable};
 use crate::config::return_words::{CanaryTable, ProbationTable};
+use crate::config::words::Length;
 
 /// The narrowest window: a twelfth of it is what is counted by.
 const LEAST_WINDOW: Duration = Duration::from_secs(1);
 
 impl Loading<'_> {
-    /// Notes what is out of range in the table at `path`.
-    pub(super) fn breaker_ranges(&mut self, path: &[&str], table: &BreakerTable) {
+    /// Notes what is out of range in the table at `path`; what it does not say is as in `base`.
+    pub(super) fn breaker_ranges(
+        &mut self,
+        path: &[&str],
+        table: &BreakerTable,
+        base: &BreakerTable,
+    ) {
         let at = |key| [path, &[key]].concat();
         self.failure_rate(&at("failure_rate"), table.failure_rate);
         self.in_range(&at("min_calls"), table.min_calls.unwrap_or(1), 1..=1000);
@@ -27,14 +34,51 @@ impl Loading<'_> {
             let message = format!("`slow_factor` is {factor}; 1 to 1000 is allowed");
             self.wrong(&at("slow_factor"), "out-of-range", message, "");
         }
-        if let (Some(least), Some(most)) = (table.shortest_rest, table.longest_rest)
-            && least.0 > most.0
-        {
-            let message = "`longest_rest` is shorter than `shortest_rest`".into();
-            self.wrong(&at("longest_rest"), "out-of-range", message, "");
-        }
+        self.rests(path, table, &table.over(base));
         self.canary_ranges(&at("canary"), &table.canary);
         self.probation_ranges(&at("probation"), &table.probation);
+    }
+
+    /// Notes rests of the table at `path` that do not fit each other; `whole` has those it leaves out.
+    fn rests(&mut self, path: &[&str], table: &BreakerTable, whole: &BreakerTable) {
+        // Left out everywhere, the longest is never below the shortest.
+        let Some(longest) = whole.longest_rest else { return };
+        let usual = Length(Limits::AVAILABILITY.shortest_rest);
+        let shortest = whole.shortest_rest.unwrap_or(usual);
+        let key = match (table.longest_rest, table.shortest_rest) {
+            (Some(_), _) => "longest_rest",
+            (None, Some(_)) => "shortest_rest",
+            (None, None) => return,
+        };
+        if longest.0 < shortest.0 {
+            let message =
+                format!("`longest_rest` ({longest}) is shorter than `shortest_rest` ({shortest})");
+            self.wrong(&[path, &[key]].concat(), "out-of-range", message, "");
+        }
+    }
+
+    /// Notes keys that mean nothing to combined breakers. What holds for all models may still be meant
+    /// for one that has its breakers apart.
+    pub(super) fn lint_combined(&mut self, file: &File) {
+        let of = |model: &ModelTable| model.breaker.over(&file.breaker);
+        let (combined, apart): (Vec<_>, Vec<_>) =
+            file.models.iter().partition(|(_, model)| of(model).is_combined());
+        if file.breaker.is_combined() && apart.is_empty() {
+            self.idle_if_combined(&["breaker"]);
+        }
+        for (name, _) in combined {
+            self.idle_if_combined(&["models", name, "breaker"]);
+        }
+    }
+
+    fn idle_if_combined(&mut self, path: &[&str]) {
+        for key in ["min_calls", "failures_in_a_row", "longest_rest", "canary", "probation"] {
+            let path = [path, &[key]].concat();
+            if self.tree.has(&path) {
+                let message = format!("`{key}` means nothing with `planes = \"combined\"`");
+                self.doubt(&path, "idle-key", message, "take it out");
+            }
+        }
     }
 
     fn canary_ranges(&mut self, path: &[&str], table: &CanaryTable) {
@@ -150,7 +194,6 @@ fn in_a_row(limits: &mut Limits, row: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::words::Length;
 
     #[test]
     fn a_table_without_keys_is_the_default_and_each_key_goes_where_it_belongs() {

@@ -27,6 +27,7 @@ use std::sync::Arc;
 
 use backstay::policy::{Policy, Provider, Target};
 
+use super::breaker_words::BreakerTable;
 use super::file::{File, RouteTable};
 use super::nearest::nearest;
 use super::problem::{Problem, Severity};
@@ -65,7 +66,7 @@ impl<'a> Loading<'a> {
         let keys = self.callers(file, &queue);
         let admin_key = self.admin_key(&file.server, &keys);
         let server = self.server(&file.server, &file.keys);
-        self.breaker_ranges(&["breaker"], &file.breaker);
+        self.breaker_ranges(&["breaker"], &file.breaker, &BreakerTable::default());
         self.retry_parts(&["retries"], &file.retries);
         let providers = self.providers(file);
         let targets = self.targets(file, &providers);
@@ -74,6 +75,7 @@ impl<'a> Loading<'a> {
         if self.problems.iter().all(|problem| problem.severity == Severity::Warning) {
             self.lint_unused(file);
             self.lint_pairs(file);
+            self.lint_combined(file);
         }
         let schema_of = |table: &RouteTable| Some(self.folder.join(table.schema.as_ref()?));
         let routes = file.routes.iter();

@@ -37,7 +37,7 @@ impl Loading<'_> {
         ] {
             self.in_range(&["models", name, key], count.unwrap_or(1), 1..=u64::MAX);
         }
-        self.breaker_ranges(&["models", name, "breaker"], &table.breaker);
+        self.breaker_ranges(&["models", name, "breaker"], &table.breaker, &file.breaker);
         let model = self.model_name(name, table);
         self.lint_retirement(name, table);
         let path = ["models", name, "provider"];
