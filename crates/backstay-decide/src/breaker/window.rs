@@ -45,6 +45,8 @@ struct Slice {
 /// The counts of one breaker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Window {
+    /// What the slices were numbered by; another one after a reload.
+    width: Duration,
     slices: [Slice; SLICES],
     /// The last outcomes, oldest first.
     recent: VecDeque<(Moment, Ended)>,
@@ -53,14 +55,10 @@ pub(super) struct Window {
 impl Window {
     /// Counts an outcome at `now`; `keep` is how many single outcomes a stretch may need.
     pub(super) fn count(&mut self, ended: Ended, now: Moment, width: Duration, keep: u32) {
-        let number = number_at(now, width);
-        if let Some(slice) = self.slices.get_mut(place(number)) {
-            if slice.number < number {
-                *slice = Slice { number, ..Slice::default() };
-            }
-            slice.calls = slice.calls.saturating_add(1);
-            slice.failures = slice.failures.saturating_add(u32::from(ended == Ended::Badly));
+        if self.width != width {
+            self.refit(width);
         }
+        add(&mut self.slices, ended, now, width);
         self.recent.push_back((now, ended));
         let keep = usize::try_from(keep).unwrap_or(MAX_RECENT).min(MAX_RECENT);
         while self.recent.len() > keep {
@@ -97,8 +95,16 @@ impl Window {
 
     /// The calls of the last `width`.
     pub(super) fn in_window(&self, now: Moment, width: Duration) -> Tally {
-        let current = number_at(now, width);
         let mut tally = Tally { calls: 0, failures: 0, span: width };
+        if self.width != width {
+            let young = self.recent.iter().filter(|(at, _)| now.since(*at) < width);
+            for (_, ended) in young {
+                tally.calls += 1;
+                tally.failures += u32::from(*ended == Ended::Badly);
+            }
+            return tally;
+        }
+        let current = number_at(now, width);
         for slice in &self.slices {
             // A window is at most as wide as all its slices.
             if slice.number.saturating_add(SLICES as u64) > current {
@@ -109,11 +115,31 @@ impl Window {
         tally
     }
 
+    /// Numbers the slices by another width, with what is known one by one.
+    fn refit(&mut self, width: Duration) {
+        self.width = width;
+        self.slices = [Slice::default(); SLICES];
+        for &(at, ended) in &self.recent {
+            add(&mut self.slices, ended, at, width);
+        }
+    }
+
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
+        self.width = Duration::ZERO;
         self.slices = [Slice::default(); SLICES];
         self.recent.clear();
     }
+}
+
+fn add(slices: &mut [Slice; SLICES], ended: Ended, at: Moment, width: Duration) {
+    let number = number_at(at, width);
+    let Some(slice) = slices.get_mut(place(number)) else { return };
+    if slice.number < number {
+        *slice = Slice { number, ..Slice::default() };
+    }
+    slice.calls = slice.calls.saturating_add(1);
+    slice.failures = slice.failures.saturating_add(u32::from(ended == Ended::Badly));
 }
 
 fn number_at(now: Moment, width: Duration) -> u64 {
@@ -195,6 +221,24 @@ mod tests {
         assert_eq!(dense.recent.len(), 20);
         let endless = counted((0..1500).map(|_| (10, Ended::Well)), u32::MAX);
         assert_eq!(endless.recent.len(), MAX_RECENT);
+    }
+
+    #[test]
+    fn counts_leave_a_window_that_was_made_wider_or_narrower() {
+        let known = || counted((0..5).map(|n| (1000 + n, Ended::Badly)), 20);
+        let tally = |window: &Window, now, width| window.in_window(at(now), width).calls;
+        for width in [TEN, Duration::from_secs(12)] {
+            let ends = 1004 + width.as_secs();
+            let mut window = known();
+            // Read before anything is counted by the new width, and after.
+            assert_eq!(tally(&window, 1004, width), 5);
+            assert_eq!(tally(&window, ends, width), 0);
+            window.count(Ended::Well, at(1004), width, 20);
+            assert_eq!(tally(&window, 1004, width), 6);
+            assert_eq!(tally(&window, ends, width), 0);
+            window.count(Ended::Well, at(ends), width, 20);
+            assert_eq!(tally(&window, ends, width), 1);
+        }
     }
 
     #[test]
