@@ -25,6 +25,9 @@ const SAME_TROUBLE: Duration = Duration::from_secs(5);
 /// After so long another may be excused.
 const EXCUSED_ANEW: Duration = Duration::from_mins(1);
 
+/// A learned limit that no reply has stated for so long, while others were answered, is none any more.
+const FORGOTTEN: Duration = Duration::from_hours(1);
+
 /// Where a limit is known from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
@@ -66,6 +69,8 @@ pub(super) struct Gauge {
     limit: u64,
     origin: Origin,
     share: Share,
+    /// When a reply last spoke of it.
+    stated: Moment,
     grown: Option<Moment>,
     slow: Slow,
     /// The newest reservation whose reply said that less was left than it takes.
@@ -94,6 +99,7 @@ impl Gauge {
             limit,
             origin,
             share,
+            stated: now,
             grown: None,
             slow: Slow::default(),
             no_room_for: None,
@@ -113,6 +119,24 @@ impl Gauge {
 
     pub(super) const fn origin(&self) -> Origin {
         self.origin
+    }
+
+    /// A reply spoke of it.
+    pub(super) const fn states(&mut self, now: Moment) {
+        self.stated = now;
+    }
+
+    /// Whether it was learned from replies that have long said nothing of it.
+    pub(super) fn is_forgotten(&self, now: Moment) -> bool {
+        self.origin == Origin::Learned && now.since(self.stated) >= FORGOTTEN
+    }
+
+    /// Whether it was learned by taking `limit` of `dimension` for one over the other time.
+    pub(super) fn mistakes(&self, dimension: Dimension, limit: u64) -> bool {
+        let Self { dimension: own, origin, limit: believed, .. } = *self;
+        origin == Origin::Learned
+            && (own.unit, believed) == (dimension.unit, limit)
+            && own.per != dimension.per
     }
 
     /// The most that one request may take.

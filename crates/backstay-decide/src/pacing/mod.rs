@@ -8,7 +8,7 @@
 //! | event | what it does |
 //! |---|---|
 //! | [`Pacer::reserve`] | takes the cost in all dimensions, or says how long to wait: the longest wait of all |
-//! | [`Pacer::settle`] | gives back what was not used; books what was used beyond, as a debt |
+//! | [`Pacer::settle`] | gives back what was not used; books what was used beyond, as a debt; drops a learned limit that no reply spoke of for an hour |
 //! | [`Pacer::observe`] | obeys `limit` and `remaining` of a reply: down at once, up as the rules allow |
 //! | [`Pacer::throttled`] | slows the dimension a 429 was about to 70 %; it comes back by itself |
 //! | [`Pacer::rerate`] | sets new published limits; debts stay |
@@ -283,6 +283,8 @@ impl Pacer {
                 gauge.settle(cost.of(unit), used.of(unit), order, mark);
             }
         }
+        // A reply speaks of its limits before it is settled: what is idle is not forgotten for it.
+        self.gauges.retain(|gauge| !gauge.is_forgotten(now));
     }
 
     /// Obeys what a reply said of a limit. `reserved` is the reservation of the request it answers:
@@ -293,6 +295,8 @@ impl Pacer {
         let limit = seen.limit.filter(|limit| *limit > 0);
         let gauge = match limit {
             Some(limit) => {
+                // One reset can look like a day's. Two limits of a unit at once have numbers of their own.
+                self.gauges.retain(|gauge| !gauge.mistakes(dimension, limit));
                 let gauge = self.gauge_or(Rate { dimension, limit }, Origin::Learned, now);
                 gauge.learn(limit, now);
                 gauge
@@ -302,6 +306,7 @@ impl Pacer {
                 None => return,
             },
         };
+        gauge.states(now);
         let Some(remaining) = seen.remaining else { return };
         if limit.is_none_or(|limit| remaining <= limit) {
             let mark = reserved.and_then(|reservation| reservation.mark(dimension));

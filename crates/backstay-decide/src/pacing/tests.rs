@@ -542,3 +542,41 @@ fn what_several_keys_share_is_rounded_down() {
     assert_eq!(cost.shared_by(5), Cost { requests: 2, input: 20, output: 0 });
     assert_eq!([cost.shared_by(1), cost.shared_by(0)], [cost, cost]);
 }
+
+#[test]
+fn a_limit_that_was_taken_for_a_days_is_gone_when_a_reply_says_a_minute() {
+    let tokens_a_day = Dimension { unit: Unit::Total, per: Per::Day };
+    let known = |pacer: &mut Pacer, now| -> Vec<Dimension> {
+        pacer.levels(at(now)).iter().map(|level| level.dimension).collect()
+    };
+    let mut pacer = Pacer::new(&[], Share::default(), at(0));
+    pacer.observe(&seen(tokens_a_day, 90_000, 0), None, at(0));
+    pacer.observe(&seen(TOKENS, 90_000, 80_000), None, at(1000));
+    assert_eq!(known(&mut pacer, 1000), [TOKENS]);
+    // Groq and OpenAI have both kinds, and state one of them at a time.
+    pacer.observe(&seen(tokens_a_day, 1_500_000, 9000), None, at(2000));
+    pacer.observe(&seen(TOKENS, 90_000, 80_000), None, at(3000));
+    assert_eq!(known(&mut pacer, 3000), [TOKENS, tokens_a_day]);
+}
+
+#[test]
+fn a_learned_limit_that_replies_speak_of_no_more_is_forgotten_after_an_hour() {
+    const HOUR: u64 = 3_600_000;
+    let published = rate(REQUESTS, 600);
+    let mut pacer = Pacer::new(&[published], Share::default(), at(0));
+    pacer.observe(&seen(REQUESTS_A_DAY, 1000, 500), None, at(0));
+    let known = |pacer: &mut Pacer, now| pacer.levels(at(now)).len();
+    let answer = |pacer: &mut Pacer, now, speaks: bool| {
+        let call = pacer.book(TICKET, at(now));
+        if speaks {
+            pacer.observe(&seen(REQUESTS_A_DAY, 1000, 500), Some(&call), at(now));
+        }
+        pacer.settle(call, TICKET, at(now));
+    };
+    // Nobody called for two hours, and the first reply speaks of it again.
+    answer(&mut pacer, 2 * HOUR, true);
+    answer(&mut pacer, 3 * HOUR - 1, false);
+    assert_eq!(known(&mut pacer, 3 * HOUR - 1), 2);
+    answer(&mut pacer, 3 * HOUR, false);
+    assert_eq!(known(&mut pacer, 3 * HOUR), 1, "what config says stays");
+}
