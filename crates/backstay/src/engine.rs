@@ -240,14 +240,13 @@ impl Engine {
 
     /// All metrics as text, with how the targets and the queue stand now.
     pub fn metrics_text(&self) -> String {
-        for standing in self.standings() {
-            self.shared.metrics.limits().stands(&standing);
-        }
-        self.shared.metrics.breakers_stand(&self.targets());
-        self.shared.metrics.queue(&self.line().report());
-        let day = Day::of(self.clock().wall());
-        self.shared.metrics.spend().stand(&self.shared.purses.levels(day));
-        self.shared.metrics.text(self.shared.call_log.dropped())
+        self.shared.metrics.text_after(self.shared.call_log.dropped(), |metrics| {
+            metrics.limits().stand(&self.standings());
+            metrics.breakers_stand(&self.targets());
+            metrics.queue(&self.line().report());
+            let day = Day::of(self.clock().wall());
+            metrics.spend().stand(&self.shared.purses.levels(day));
+        })
     }
 
     pub(crate) fn health(&self) -> &Health {

@@ -46,14 +46,6 @@ struct WaitLabels {
     why: &'static str,
 }
 
-/// `None`: there is no such number any more.
-fn set_or_remove(family: &Family<TargetLabels, Gauge>, labels: &TargetLabels, value: Option<u32>) {
-    match value {
-        Some(value) => _ = family.get_or_create(labels).set(value.into()),
-        None => _ = family.remove(labels),
-    }
-}
-
 impl LimitMeters {
     pub(super) fn register(&self, registry: &mut Registry) {
         self.register_levels(registry);
@@ -115,14 +107,38 @@ impl LimitMeters {
         }
     }
 
-    /// How a target of the config stands now. What callers name themselves is left out: its number is
-    /// theirs to choose.
-    pub fn stands(&self, standing: &Snapshot) {
-        if standing.target.contains('/') {
-            return;
+    /// How the targets of the config stand now, in place of what was said before. What callers name
+    /// themselves is left out: its number is theirs to choose.
+    pub fn stand(&self, standings: &[Snapshot]) {
+        self.clear();
+        for standing in standings.iter().filter(|standing| !standing.target.contains('/')) {
+            self.stands(standing);
         }
+    }
+
+    fn clear(&self) {
+        self.filled.clear();
+        for family in [&self.retries, &self.fallback_rate, &self.fallback_rate_filled] {
+            family.clear();
+        }
+        for family in [
+            &self.places,
+            &self.places_taken,
+            &self.retry_cap,
+            &self.retries_taken,
+            &self.retries_allowed,
+            &self.fallback_places,
+            &self.fallback_places_taken,
+        ] {
+            family.clear();
+        }
+    }
+
+    fn stands(&self, standing: &Snapshot) {
         let labels = TargetLabels { target: standing.target.clone() };
-        set_or_remove(&self.places, &labels, standing.places);
+        if let Some(places) = standing.places {
+            self.places.get_or_create(&labels).set(places.into());
+        }
         self.places_taken.get_or_create(&labels).set(standing.in_flight.into());
         self.retries_stand(&labels, &standing.retries);
         self.fallbacks_stand(&labels, &standing.headroom);
@@ -143,7 +159,9 @@ impl LimitMeters {
     }
 
     fn fallbacks_stand(&self, labels: &TargetLabels, receiver: &Receiver) {
-        set_or_remove(&self.fallback_places, labels, receiver.open_places());
+        if let Some(places) = receiver.open_places() {
+            self.fallback_places.get_or_create(labels).set(places.into());
+        }
         self.fallback_places_taken.get_or_create(labels).set(receiver.fallbacks.into());
         let wholes = |thousandths: u32| Thousandths(thousandths.into()).wholes();
         self.fallback_rate.get_or_create(labels).set(wholes(receiver.open_rate()));
@@ -164,5 +182,70 @@ impl LimitMeters {
     pub fn waits(&self, target: &str, why: &'static str, wait: Duration) {
         let labels = WaitLabels { target: label(target), why };
         self.waited.get_or_create(&labels).inc_by(wait.as_secs_f64());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use backstay_decide::pacing::{Level, Per, Unit};
+
+    use super::*;
+    use crate::record::Metrics;
+
+    fn snapshot(target: &str) -> Snapshot {
+        let dimension = Dimension { unit: Unit::Requests, per: Per::Minute };
+        let rate =
+            Level { dimension, limit: 60, rate: 48, burst: 10, most: 10, used: 5, factor: 1000 };
+        Snapshot {
+            target: target.to_owned(),
+            in_flight: 1,
+            bytes: 0,
+            places: Some(4),
+            usual_first_token: None,
+            headroom: Receiver { places: 4, in_flight: 1, fallbacks: 0, filled: 0, kept: 100 },
+            retries: extra::Level { balance: Thousandths(500), cap: 2, in_flight: 0, allowed: 1 },
+            rates: vec![(0, rate)],
+        }
+    }
+
+    fn levels(metrics: &Metrics, standings: &[Snapshot]) -> String {
+        metrics.text_after(0, |metrics| metrics.limits().stand(standings))
+    }
+
+    #[test]
+    fn what_is_gone_is_told_no_more() {
+        let metrics = Metrics::new();
+        let mut a = snapshot("a");
+        let text = levels(&metrics, &[a.clone(), snapshot("b")]);
+        for line in [
+            "backstay_pace_filled{target=\"a\",rate=\"requests_per_minute\"} 0.5",
+            "backstay_places{target=\"a\"} 4",
+            "backstay_retry_balance{target=\"b\"} 0.5",
+            "backstay_fallback_rate_filled{target=\"b\"} 0.0",
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+        a.rates.clear();
+        a.places = None;
+        let text = levels(&metrics, &[a]);
+        assert!(!text.contains("pace_filled{") && !text.contains("backstay_places{"), "{text}");
+        assert!(!text.contains("target=\"b\""), "{text}");
+        assert!(text.contains("backstay_places_taken{target=\"a\"} 1"), "{text}");
+    }
+
+    #[test]
+    fn two_scrapes_at_once_both_tell_everything() {
+        let metrics = Metrics::new();
+        let standings = [snapshot("a"), snapshot("b")];
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        let text = levels(&metrics, &standings);
+                        assert_eq!(text.matches("backstay_places_taken{").count(), 2, "{text}");
+                    }
+                });
+            }
+        });
     }
 }

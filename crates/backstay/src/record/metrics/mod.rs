@@ -464,11 +464,19 @@ impl Metrics {
         }
     }
 
-    /// Everything as text. `dropped` is the call log's count.
+    /// Everything as text, as it was last said to stand. `dropped` is the call log's count.
     pub fn text(&self, dropped: u64) -> String {
+        self.text_after(dropped, |_| {})
+    }
+
+    /// The same, once `stand` has said how things stand now. One at a time: what stands is taken away
+    /// and said anew.
+    pub fn text_after(&self, dropped: u64, stand: impl FnOnce(&Self)) -> String {
+        let registry = self.registry.lock();
+        stand(self);
         self.dropped.set(i64::try_from(dropped).unwrap_or(i64::MAX));
         let mut text = String::new();
-        if encode(&mut text, &self.registry.lock()).is_err() {
+        if encode(&mut text, &registry).is_err() {
             tracing::error!("metrics could not be written");
         }
         text

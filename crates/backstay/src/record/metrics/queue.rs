@@ -17,8 +17,9 @@ impl Metrics {
         self.left.get_or_create(&LeftLabels { class: class.into(), why }).inc();
     }
 
-    /// How the queue stands.
+    /// How the queue stands, in place of what was said before.
     pub fn queue(&self, report: &line::Report) {
+        self.waiting.clear();
         for class in &report.classes {
             let labels = ClassLabels { class: class.name.to_string() };
             let count = i64::try_from(class.count).unwrap_or(i64::MAX);

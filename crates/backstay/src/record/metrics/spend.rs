@@ -51,6 +51,7 @@ impl SpendMeters {
 
     /// How every key with a limit stands now, in place of what was said before.
     pub fn stand(&self, keys: &[Spending]) {
+        self.ratio.clear();
         for family in [&self.used, &self.limit, &self.reserved, &self.estimated] {
             family.clear();
         }
