@@ -24,12 +24,14 @@ pub enum KeyRest {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Keys {
     /// Never empty: a target without a key has one that is nobody's.
-    keys: Vec<Key>,
+    all: Vec<Key>,
     /// Whose turn it is, counted round and round.
     turn: usize,
+    /// Keys that ever were.
+    made: u32,
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Key {
     rest: Option<(Moment, KeyRest)>,
     /// Until when its rates leave no room for the call that looks now.
@@ -37,27 +39,40 @@ struct Key {
     throttling: Breaker,
 }
 
+impl Key {
+    fn new(number: u32) -> Self {
+        Self { rest: None, paced: None, throttling: Breaker::numbered(number) }
+    }
+}
+
 impl Keys {
     /// `count` fresh keys; 0 counts as 1.
     pub fn new(count: usize) -> Self {
-        let mut keys = Self { keys: Vec::new(), turn: 0 };
-        keys.resize(count);
+        let mut keys = Self { all: Vec::new(), turn: 0, made: 0 };
+        keys.set(&vec![None; count.min(MAX_KEYS)]);
         keys
     }
 
     /// How many there are; at least 1.
     pub fn count(&self) -> usize {
-        self.keys.len()
+        self.all.len()
     }
 
-    /// Makes it `count` keys; what is known of those that stay, stays.
-    pub fn resize(&mut self, count: usize) {
-        self.keys.resize_with(count.clamp(1, MAX_KEYS), Key::default);
+    /// Makes it these keys, each by its place so far; `None`: a new one. What is known of a key goes with
+    /// it. None at all are one new key.
+    pub fn set(&mut self, places: &[Option<usize>]) {
+        let mut known: Vec<Option<Key>> = self.all.drain(..).map(Some).collect();
+        let count = places.len().clamp(1, MAX_KEYS);
+        for place in places.iter().copied().chain([None]).take(count) {
+            let key = place.and_then(|place| known.get_mut(place)?.take());
+            self.made = self.made.wrapping_add(u32::from(key.is_none()));
+            self.all.push(key.unwrap_or_else(|| Key::new(self.made)));
+        }
     }
 
     /// Lets a key rest until `until`; never less long than before. An unknown key is none.
     pub fn rest(&mut self, key: usize, until: Moment, why: KeyRest) {
-        let Some(key) = self.keys.get_mut(key) else { return };
+        let Some(key) = self.all.get_mut(key) else { return };
         if key.rest.is_none_or(|(before, _)| before < until) {
             key.rest = Some((until, why));
         }
@@ -65,33 +80,33 @@ impl Keys {
 
     /// Says until when the rates of a key leave no room for the call that looks next; `None`: they do.
     pub fn pace(&mut self, key: usize, until: Option<Moment>) {
-        if let Some(key) = self.keys.get_mut(key) {
+        if let Some(key) = self.all.get_mut(key) {
             key.paced = until;
         }
     }
 
     /// Until when a key rests, and why; `None`: it does not.
     pub fn rests(&self, key: usize, now: Moment) -> Option<(Moment, KeyRest)> {
-        self.keys.get(key)?.rest.filter(|(until, _)| *until > now)
+        self.all.get(key)?.rest.filter(|(until, _)| *until > now)
     }
 
     /// Whether no key's breaker has anything against it.
     pub(super) fn are_untroubled(&self) -> bool {
-        self.keys.iter().all(|key| key.throttling.is_untroubled())
+        self.all.iter().all(|key| key.throttling.is_untroubled())
     }
 
     /// The breaker of a key.
     pub fn throttling(&self, key: usize) -> Option<&Breaker> {
-        self.keys.get(key).map(|key| &key.throttling)
+        self.all.get(key).map(|key| &key.throttling)
     }
 
     pub(super) fn throttling_mut(&mut self, key: usize) -> Option<&mut Breaker> {
-        self.keys.get_mut(key).map(|key| &mut key.throttling)
+        self.all.get_mut(key).map(|key| &mut key.throttling)
     }
 
     /// The breakers of all keys, in order.
     pub(super) fn breakers(&mut self) -> impl Iterator<Item = &mut Breaker> {
-        self.keys.iter_mut().map(|key| &mut key.throttling)
+        self.all.iter_mut().map(|key| &mut key.throttling)
     }
 
     /// The key whose turn it is among those that may be used. With `limits` their breakers have a
@@ -100,7 +115,7 @@ impl Keys {
     /// # Errors
     /// [`Denied`]: none may be used, and when the first may.
     pub fn look(&self, ask: &Ask, limits: Option<&Limits>) -> Result<usize, Denied> {
-        let count = self.keys.len();
+        let count = self.all.len();
         let turns = || (0..count).map(|step| (self.turn + step) % count);
         // Another key is as good as another target.
         let others = Ask { elsewhere: Elsewhere::Live, ..*ask };
@@ -135,7 +150,7 @@ impl Keys {
         if let (Some(limits), Some(breaker)) = (limits, self.throttling(key)) {
             breaker.look(ask, limits)?;
         }
-        match self.keys.get(key).and_then(|key| key.paced).filter(|until| *until > ask.now) {
+        match self.all.get(key).and_then(|key| key.paced).filter(|until| *until > ask.now) {
             Some(until) => Err(Denied { until: Some(until), why: Denial::Paced }),
             None => Ok(()),
         }
@@ -143,8 +158,8 @@ impl Keys {
 
     /// The key that is back first.
     pub(super) fn first_back(&self) -> usize {
-        let until = |key: &usize| self.keys.get(*key).and_then(|key| key.rest).map(|rest| rest.0);
-        (0..self.keys.len()).min_by_key(until).unwrap_or(0)
+        let until = |key: &usize| self.all.get(*key).and_then(|key| key.rest).map(|rest| rest.0);
+        (0..self.all.len()).min_by_key(until).unwrap_or(0)
     }
 
     /// The key was used: it is the next one's turn.
@@ -276,7 +291,7 @@ mod tests {
     #[test]
     fn a_key_that_is_well_goes_before_one_to_be_tested_by_force() {
         let (mut keys, limits) = opened(1);
-        keys.resize(2);
+        keys.set(&[Some(0), None]);
         let last_one = Ask { suits: UNFIT, elsewhere: Elsewhere::Nobody, ..ask(40) };
         assert_eq!(keys.look(&last_one, Some(&limits)), Ok(1));
         keys.rest(1, at(100), KeyRest::Quota);
@@ -288,12 +303,12 @@ mod tests {
         let mut keys = Keys::new(3);
         keys.rest(0, at(100), KeyRest::Quota);
         assert_eq!(use_next(&mut keys, 0), Ok(1));
-        keys.resize(2);
+        keys.set(&[Some(0), Some(1)]);
         assert_eq!(use_next(&mut keys, 0), Ok(1));
         assert_eq!(use_next(&mut keys, 0), Ok(1));
-        keys.resize(1);
+        keys.set(&[Some(0)]);
         assert!(use_next(&mut keys, 0).is_err());
-        keys.resize(usize::MAX);
+        keys.set(&vec![Some(0); 2 * MAX_KEYS]);
         assert_eq!(keys.count(), MAX_KEYS);
     }
 }

@@ -35,7 +35,7 @@ impl Breaker {
 
     /// Changes of the circuit so far.
     pub fn epoch(&self) -> u64 {
-        self.epoch
+        self.epoch.into()
     }
 
     /// The last change of the circuit. `None`: there was none.

@@ -24,6 +24,7 @@
 //! wrong with it.
 
 mod cool_off;
+mod judge;
 mod keys;
 mod limits;
 mod look;
@@ -109,9 +110,11 @@ pub enum State {
 /// One thing that can be wrong with one target, as far as its last calls show.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Breaker {
+    /// Tells it from others that stood in its place before: their passes are none of its own.
+    number: u32,
     phase: Phase,
     /// Counts changes of the circuit.
-    epoch: u64,
+    epoch: u32,
     /// When the phase began.
     changed: Moment,
     /// What began it. `None`: it is the first.
@@ -156,7 +159,13 @@ impl Default for Breaker {
 impl Breaker {
     /// A closed circuit without history.
     pub fn new() -> Self {
+        Self::numbered(0)
+    }
+
+    /// The same, with a number of its own among those that stand in one place after another.
+    pub(super) fn numbered(number: u32) -> Self {
         Self {
+            number,
             phase: Phase::Closed,
             epoch: 0,
             changed: Moment::ORIGIN,
@@ -229,7 +238,7 @@ impl Breaker {
     }
 
     fn pass(&self, kind: Kind) -> Pass {
-        Pass { epoch: self.epoch, kind }
+        Pass { breaker: self.number, epoch: self.epoch, kind }
     }
 
     /// Does what is due by the passing of time.
@@ -307,6 +316,9 @@ impl Breaker {
     /// The call brought its first content: the first half of a test.
     pub fn started(&mut self, pass: &Pass, now: Moment, limits: &Limits) -> Option<Transition> {
         let Kind::Canary(number) = pass.kind else { return None };
+        if pass.breaker != self.number {
+            return None;
+        }
         let live = |slot: &&mut Slot| slot.number == number && now < slot.lease;
         let slot = self.slots.iter_mut().find(live).filter(|slot| !slot.started)?;
         slot.started = true;
@@ -315,8 +327,8 @@ impl Breaker {
         self.close_if_passed(now, limits)
     }
 
-    /// Takes note of how an admitted call ended. A report from another epoch is ignored, and one
-    /// that comes after its lease.
+    /// Takes note of how an admitted call ended. A report from another epoch or breaker is ignored, and
+    /// one that comes after its lease.
     #[expect(
         clippy::too_many_arguments,
         reason = "state, event, now, rule, dice: the shape of every decision"
@@ -334,6 +346,7 @@ impl Breaker {
             return None;
         }
         match pass.kind {
+            _ if pass.breaker != self.number => None,
             Kind::Bystander => None,
             Kind::Canary(number) => {
                 let slot = self.give_back(number).filter(|slot| now < slot.lease)?;
@@ -349,7 +362,7 @@ impl Breaker {
     #[expect(clippy::needless_pass_by_value, reason = "what was given back is gone")]
     pub fn release(&mut self, pass: Pass) {
         let Kind::Canary(number) = pass.kind else { return };
-        if self.give_back(number).is_some() {
+        if pass.breaker == self.number && self.give_back(number).is_some() {
             self.pace.give_back();
         }
     }
@@ -389,11 +402,12 @@ impl Breaker {
             (Phase::HalfOpen { started, .. }, Verdict::Failure | Verdict::Soft) => {
                 Some(self.open(Why::Canary { started, passes }, now, limits, dice))
             }
-            // It was carried over: content came, and then it ended badly after all.
+            // It was carried over.
             (Phase::Probation { .. }, Verdict::Failure | Verdict::Soft)
                 if !self.is_whole(now, limits) =>
             {
-                Some(self.open(Why::Late, now, limits, dice))
+                let why = if slot.started { Why::Late } else { Why::Leftover };
+                Some(self.open(why, now, limits, dice))
             }
             (Phase::Probation { .. } | Phase::Closed, _) => self.count(verdict, now, limits, dice),
         }
@@ -437,34 +451,6 @@ impl Breaker {
         self.judge(now, limits).map(|why| self.open(why, now, limits, dice))
     }
 
-    /// Whether what was seen is too much.
-    fn judge(&self, now: Moment, limits: &Limits) -> Option<Why> {
-        let Opens { failures, rate, .. } = self.opens(now, limits);
-        if failures > 0 && self.row >= failures {
-            return Some(Why::Row { failures: self.row });
-        }
-        let (seen, bound) = self.judged(now, limits)?;
-        let why = Why::Rate { seen, bound, z: limits.z, limit: rate };
-        (bound > rate).then_some(why)
-    }
-
-    /// What opens it now: less on probation.
-    fn opens(&self, now: Moment, limits: &Limits) -> Opens {
-        if self.is_whole(now, limits) {
-            let Limits { failures, min_calls, rate, .. } = *limits;
-            return Opens { failures, min_calls, rate };
-        }
-        let Probation { failures, min_calls, rate, .. } = limits.probation;
-        Opens { failures, min_calls, rate }
-    }
-
-    /// What its rate is judged by, and the rate that this is surely over. `None`: too few calls.
-    fn judged(&self, now: Moment, limits: &Limits) -> Option<(Tally, f64)> {
-        let Opens { min_calls, .. } = self.opens(now, limits);
-        let seen = self.window.tally(now, limits.window, limits.stretch, min_calls)?;
-        Some((seen, lower_bound(seen.failures, seen.calls, limits.z)))
-    }
-
     /// Leaves the target alone until `until`, as it asked: a Retry-After, or a quota's reset. Never
     /// shortens a rest that was asked for before.
     pub fn rest_until(&mut self, until: Moment) {
@@ -475,13 +461,6 @@ impl Breaker {
     pub fn asked_until(&self) -> Moment {
         self.asked
     }
-}
-
-/// What opens a circuit that is not open.
-struct Opens {
-    failures: u32,
-    min_calls: u32,
-    rate: f64,
 }
 
 /// What follows a test that was passed.

@@ -11,8 +11,10 @@ use crate::time::Moment;
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Pass {
+    /// The number of the breaker that gave it.
+    pub(super) breaker: u32,
     /// The epoch it was given in.
-    pub(super) epoch: u64,
+    pub(super) epoch: u32,
     pub(super) kind: Kind,
 }
 

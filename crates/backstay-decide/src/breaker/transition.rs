@@ -89,6 +89,8 @@ pub enum Why {
     },
     /// A test that had brought content, and so helped to close it, ended badly after all.
     Late,
+    /// A test that was still under way when others closed it failed without any content.
+    Leftover,
 }
 
 impl Transition {
@@ -124,6 +126,7 @@ impl Why {
             Self::Row { .. } => "row",
             Self::Canary { .. } => "test_failed",
             Self::Late => "test_ended_badly",
+            Self::Leftover => "late_test_failed",
         }
     }
 }
@@ -183,6 +186,7 @@ impl fmt::Display for Why {
                 write!(f, "a test failed after {started} of {passes} had brought content")
             }
             Self::Late => f.write_str("a test that had brought content ended badly"),
+            Self::Leftover => f.write_str("a test that was under way when others closed it failed"),
         }
     }
 }

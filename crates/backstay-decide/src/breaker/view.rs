@@ -35,7 +35,7 @@ impl Breaker {
         let (judged, bound) = self.judged(now, limits).unzip();
         View {
             state: self.state(now, limits),
-            epoch: self.epoch,
+            epoch: self.epoch.into(),
             since: self.since(now, limits),
             last: self.last,
             row: self.row,

@@ -39,7 +39,7 @@ impl Call {
     /// Lets a target or a key rest that asked for it. A limit is a key's, overload is everyone's.
     fn rest(&self, target: &Target, held: &Held, failure: &Failure) {
         let until = |delay| self.engine.now().plus(delay);
-        let rest_key = |until: Moment, why| held.rest_key(until, why);
+        let rest_key = |until: Moment, why| held.rest_key(target, until, why);
         match (failure.fault, failure.server_delay) {
             (Fault::Overloaded, Some(delay)) => held.rest_until(until(delay)),
             (Fault::RateLimited, Some(delay)) => rest_key(until(delay), KeyRest::Throttled),

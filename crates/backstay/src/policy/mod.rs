@@ -31,6 +31,7 @@ pub use route::{
     AfterRelease, LastResort, OnDisconnect, OnSemantic, Pattern, ReaskPolicy, RefusalPolicy, Route,
     RouteMode, RuleText, Timeouts, Timer, Upstream,
 };
+pub(crate) use secret::KeyDigest;
 pub use secret::Secret;
 pub use streaming::{Holding, Pace, StreamMode, Tokens, Window};
 

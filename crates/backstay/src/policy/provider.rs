@@ -10,7 +10,7 @@ use backstay_wire::Dialect;
 use backstay_wire::lower::Subset;
 use http::{HeaderName, HeaderValue, Uri};
 
-use super::{Limits, Secret};
+use super::{KeyDigest, Limits, Secret};
 
 /// A model API somebody else operates.
 #[derive(Clone, Debug)]
@@ -146,9 +146,34 @@ impl Target {
             CredentialSource::Caller | CredentialSource::Nobody => 1,
         }
     }
-}
 
-impl Target {
+    /// What tells its provider's keys from others, in their order; as many as [`Target::keys`]. `None`:
+    /// it is not the provider's own.
+    pub(crate) fn key_digests(&self) -> impl Iterator<Item = Option<KeyDigest>> {
+        (0..self.keys()).map(|key| self.key_digest(key))
+    }
+
+    /// Where each of its keys stood in `before`, if it did; `None`: all stand where they stood.
+    pub(crate) fn moved_keys(&self, before: &Self) -> Option<Vec<Option<usize>>> {
+        let known: Vec<Option<KeyDigest>> = before.key_digests().collect();
+        let place = |(at, key)| {
+            let stays = known.get(at) == Some(&key);
+            if stays { Some(at) } else { known.iter().position(|known| *known == key) }
+        };
+        let places: Vec<Option<usize>> = self.key_digests().enumerate().map(place).collect();
+        let stays = |(at, place): (usize, &Option<usize>)| *place == Some(at);
+        let all_stay = places.len() == known.len() && places.iter().enumerate().all(stays);
+        (!all_stay).then_some(places)
+    }
+
+    /// What tells one of its provider's keys from others; `None`: it is not the provider's own.
+    pub(crate) fn key_digest(&self, key: usize) -> Option<KeyDigest> {
+        match &self.provider.credentials {
+            CredentialSource::Own(keys) => keys.get(key).map(Secret::digest),
+            CredentialSource::Caller | CredentialSource::Nobody => None,
+        }
+    }
+
     /// What it takes of JSON Schema.
     pub fn subset(&self) -> Subset {
         self.subset.unwrap_or(self.provider.subset)

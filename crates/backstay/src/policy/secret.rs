@@ -6,10 +6,19 @@ use secrecy::{ExposeSecret, SecretString};
 #[derive(Clone)]
 pub struct Secret(SecretString);
 
+/// What tells a key from others: it stays in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct KeyDigest([u8; 32]);
+
 impl Secret {
     /// Wraps a key.
     pub fn new(key: String) -> Self {
         Self(SecretString::from(key))
+    }
+
+    /// What tells it from others and does not show it.
+    pub(crate) fn digest(&self) -> KeyDigest {
+        KeyDigest(blake3::hash(self.expose().as_bytes()).into())
     }
 
     /// The key itself, to be put into a header and nowhere else.

@@ -11,6 +11,7 @@ use super::ending::{Brought, Ending};
 use super::health::TargetHealth;
 use super::speed::Going;
 use super::standing::Parts;
+use crate::policy::Target;
 
 /// The passes of a target's breakers and a place among its calls.
 #[derive(Debug)]
@@ -85,9 +86,9 @@ impl Held {
         self.health.rest_until(until);
     }
 
-    /// Leaves the key that was used alone until `until`.
-    pub fn rest_key(&self, until: Moment, why: KeyRest) {
-        self.health.rest_key(self.key(), until, why);
+    /// Leaves the key that was used alone until `until`: one of `sender`, which may have others by now.
+    pub fn rest_key(&self, sender: &Target, until: Moment, why: KeyRest) {
+        self.health.rest_key(sender.key_digest(self.key()), until, why);
     }
 }
 
@@ -106,7 +107,8 @@ pub(super) mod tests {
     use std::time::Duration;
 
     use backstay_decide::aimd::Bounds;
-    use backstay_decide::breaker::{Elsewhere, Mode, Report, Seen};
+    use backstay_decide::breaker::{Elsewhere, Mode, Paced, Report, Seen};
+    use backstay_decide::pacing::{Dimension, Per, Rate, Unit};
     use backstay_decide::{Fault, Moment};
     use backstay_wire::Usage;
     use backstay_wire::tokens::Ratio;
@@ -158,6 +160,16 @@ pub(super) mod tests {
         health.take(&wish(now)).0.map(|taken| taken.held)
     }
 
+    fn failed(fault: Fault) -> Ending {
+        Ending {
+            report: Report::of(Seen { fault: Some(fault), ..Seen::default() }),
+            brought: Brought::Fault(fault),
+            usage: Usage::default(),
+            timed: Timed::default(),
+            leaves: None,
+        }
+    }
+
     /// A target with so many places.
     pub(in crate::route) fn target(places: u32) -> Target {
         let policy = crate::policy::Policy::default();
@@ -197,23 +209,8 @@ pub(super) mod tests {
         let target = Arc::new(target(1));
         let health = Health::default().of(&target, "m", &Clock::start());
         let now = Moment::ORIGIN.plus(Duration::from_secs(1));
-        let fault = Fault::ServerError;
-        let report = Report::of(Seen { fault: Some(fault), ..Seen::default() });
-        let changes: Vec<_> = (0..5)
-            .flat_map(|_| {
-                let held = take(&health, now).unwrap();
-                held.settle(
-                    Ending {
-                        report,
-                        brought: Brought::Fault(fault),
-                        usage: Usage::default(),
-                        timed: Timed::default(),
-                        leaves: None,
-                    },
-                    now,
-                )
-            })
-            .collect();
+        let fail = |_| take(&health, now).unwrap().settle(failed(Fault::ServerError), now);
+        let changes: Vec<_> = (0..5).flat_map(fail).collect();
         assert_eq!(changes.len(), 1);
         assert_eq!(health.shut("availability", now), 1);
         assert!(take(&health, now).is_none());
@@ -230,19 +227,8 @@ pub(super) mod tests {
         let health = Health::default().of(&target, "m", &Clock::start());
         let now = Moment::ORIGIN;
         let held: Vec<Held> = (0..10).map(|_| take(&health, now).unwrap()).collect();
-        let fault = Fault::Overloaded;
-        let report = Report::of(Seen { fault: Some(fault), ..Seen::default() });
         for held in held {
-            held.settle(
-                Ending {
-                    report,
-                    brought: Brought::Fault(fault),
-                    usage: Usage::default(),
-                    timed: Timed::default(),
-                    leaves: None,
-                },
-                now,
-            );
+            held.settle(failed(Fault::Overloaded), now);
         }
         assert_eq!(health.snapshot("m", now).places, Some(8), "one strain, not ten");
         let large = Wish { bytes: 600, ..wish(now) };
@@ -250,6 +236,22 @@ pub(super) mod tests {
         assert!(first.is_some() && health.take(&large).0.is_none());
         let full = health.stand(&large).full.unwrap();
         assert_eq!(full.name(), "full_bytes");
+    }
+
+    #[test]
+    fn a_429_that_the_pacing_expected_is_no_strain() {
+        let mut target = target(10);
+        let dimension = Dimension { unit: Unit::Requests, per: Per::Minute };
+        target.limits.rates = vec![Rate { dimension, limit: 1 }];
+        let health = Health::default().of(&Arc::new(target), "m", &Clock::start());
+        let now = Moment::ORIGIN;
+        let [in_room, expected] = [(); 2].map(|()| health.force(&wish(now)).0.unwrap().held);
+        assert_eq!([in_room.paced(), expected.paced()], [Paced::HadRoom, Paced::WasFull]);
+        let places = || health.snapshot("m", now).places;
+        expected.settle(failed(Fault::RateLimited), now);
+        assert_eq!(places(), Some(10));
+        in_room.settle(failed(Fault::RateLimited), now);
+        assert_eq!(places(), Some(8));
     }
 
     #[test]

@@ -25,7 +25,7 @@ use super::standing::{Parts, Snapshot, Stand, Standing};
 use super::stay::{Stay, StayParts};
 use super::wish::Wish;
 use crate::clock::Clock;
-use crate::policy::Target;
+use crate::policy::{KeyDigest, Target};
 use crate::record::{Metrics, TargetMeter};
 use crate::sync::{Mutex, RwLock};
 
@@ -422,7 +422,7 @@ impl TargetHealth {
 
     /// Leaves one of its keys alone until `until`; all targets of the provider do, where it is the key
     /// itself that is spent or refused.
-    pub(super) fn rest_key(&self, key: usize, until: Moment, why: KeyRest) {
+    pub(super) fn rest_key(&self, key: Option<KeyDigest>, until: Moment, why: KeyRest) {
         let mut state = self.state.lock();
         state.rest_key(key, until, why);
         // An only key is tried at the other models: the fault may be in what it was used for.

@@ -31,6 +31,8 @@ pub(crate) trait Prompt: std::fmt::Debug {
 pub(super) struct Paces {
     /// By key. Never empty.
     pacers: Vec<Pacer>,
+    /// Changes of the keys: what was reserved before one is settled at none.
+    changes: u32,
     outputs: Outputs,
     /// Whether some key was told to wait for its rates at the last look.
     told: bool,
@@ -51,28 +53,38 @@ pub(super) struct Asked<'a> {
 #[derive(Debug)]
 pub(super) struct Paced {
     reservation: Reservation,
+    /// Changes of the keys when it was made.
+    changes: u32,
     /// Whether the rates had room for it.
     pub had_room: bool,
 }
 
 impl Paces {
     pub(super) fn new(keys: usize, limits: &Limits, now: Moment) -> Self {
-        let mut paces = Self { pacers: Vec::new(), outputs: Outputs::default(), told: false };
-        paces.resize(keys, limits, now);
-        paces
-    }
-
-    fn resize(&mut self, keys: usize, limits: &Limits, now: Moment) {
         let new = || Pacer::new(&limits.rates, limits.share, now);
-        self.pacers.resize_with(keys.max(1), new);
+        let pacers = std::iter::repeat_with(new).take(keys.max(1)).collect();
+        Self { pacers, changes: 0, outputs: Outputs::default(), told: false }
     }
 
-    /// Takes over other keys and limits; what stands in the rates stays.
-    pub(super) fn fit(&mut self, keys: usize, limits: &Limits, now: Moment) {
+    /// Takes over other limits; what stands in the rates stays.
+    pub(super) fn rerate(&mut self, limits: &Limits, now: Moment) {
         for pacer in &mut self.pacers {
             pacer.rerate(&limits.rates, limits.share, now);
         }
-        self.resize(keys, limits, now);
+    }
+
+    /// Takes over other keys, each by its place so far; `None`: a new one. Never none at all.
+    pub(super) fn set_keys(&mut self, places: &[Option<usize>], limits: &Limits, now: Moment) {
+        let mut known: Vec<Option<Pacer>> = self.pacers.drain(..).map(Some).collect();
+        let mut kept = |place: &Option<usize>| known.get_mut((*place)?)?.take();
+        let new = || Pacer::new(&limits.rates, limits.share, now);
+        self.pacers.extend(places.iter().map(|place| kept(place).unwrap_or_else(new)));
+        self.changes = self.changes.wrapping_add(1);
+    }
+
+    /// The pacer of a key, if it is the one that reserved this.
+    fn pacer(&mut self, key: usize, paced: &Paced) -> Option<&mut Pacer> {
+        self.pacers.get_mut(key).filter(|_| paced.changes == self.changes)
     }
 
     /// Tells `planes` which keys the rates leave no room at. The wait that is over first, if all wait.
@@ -140,7 +152,7 @@ impl Paces {
         let pacer = self.pacers.get_mut(key)?;
         let cost = pacer.fitting(cost);
         let had_room = is_free || pacer.check(cost, now).is_ok();
-        Some(Paced { reservation: pacer.book(cost, now), had_room })
+        Some(Paced { reservation: pacer.book(cost, now), changes: self.changes, had_room })
     }
 
     /// What a call may take.
@@ -152,8 +164,7 @@ impl Paces {
 
     /// Settles what the call took. `None`: not known, so what was reserved stays booked.
     pub(super) fn settle(&mut self, key: usize, paced: Paced, used: Option<Cost>, now: Moment) {
-        let Some(pacer) = self.pacers.get_mut(key) else { return };
-        if let Some(used) = used {
+        if let Some((pacer, used)) = self.pacer(key, &paced).zip(used) {
             pacer.settle(paced.reservation, used, now);
         }
     }
@@ -167,7 +178,7 @@ impl Paces {
 
     /// Obeys the limits that a reply stated.
     pub(super) fn observe(&mut self, key: usize, paced: &Paced, seen: &[Seen], now: Moment) {
-        let Some(pacer) = self.pacers.get_mut(key) else { return };
+        let Some(pacer) = self.pacer(key, paced) else { return };
         for seen in seen {
             pacer.observe(seen, Some(&paced.reservation), now);
         }
@@ -181,7 +192,7 @@ impl Paces {
         about: Option<Dimension>,
         now: Moment,
     ) -> Option<Slowed> {
-        let pacer = self.pacers.get_mut(key)?;
+        let pacer = self.pacer(key, paced)?;
         // The key rests for as long as the provider asked: that pause is not kept twice.
         Some(pacer.throttled(about, Some(&paced.reservation), None, now))
     }

@@ -25,7 +25,7 @@ use super::speed::{Course, Going};
 use super::stay::{Stay, StayParts};
 use super::wish::{Whose, Wish};
 use crate::clock::{Clock, ThreadDice};
-use crate::policy::Target;
+use crate::policy::{KeyDigest, Target};
 
 /// Taken for the usual time to a first token where none is known: a second strain within it is the
 /// same one.
@@ -151,9 +151,15 @@ impl Standing {
         if Arc::ptr_eq(&self.target, target) {
             return;
         }
-        if self.target.keys() != target.keys() || self.target.limits != target.limits {
-            self.planes.set_keys(target.keys());
-            self.paces.fit(target.keys(), &target.limits, clock.now());
+        let now = clock.now();
+        if self.target.limits != target.limits {
+            self.paces.rerate(&target.limits, now);
+        }
+        if let Some(places) = target.moved_keys(&self.target) {
+            self.planes.set_keys(&places);
+            self.paces.set_keys(&places, &target.limits, now);
+            // What others found of a key that is new here was not heard.
+            self.heard = 0;
         }
         self.target = Arc::clone(target);
     }
@@ -170,7 +176,7 @@ impl Standing {
 
     /// Hears of keys that other targets of the provider found spent or refused.
     pub(super) fn hear(&mut self, rests: &Rests) {
-        rests.tell(&mut self.heard, &mut self.planes);
+        rests.tell(&mut self.heard, &self.target, &mut self.planes);
     }
 
     /// A call came that would go here if it could.
@@ -346,7 +352,7 @@ impl Standing {
         brought: Brought,
         now: Moment,
     ) -> Vec<Turn> {
-        self.note(brought, parts.course.size, now);
+        self.note(brought, parts, now);
         if let Brought::Content(Some(first)) = brought {
             parts.course.started(first, &mut self.speed(now).0);
         }
@@ -360,7 +366,7 @@ impl Standing {
 
     /// Settles what was held.
     pub(super) fn settle(&mut self, parts: Parts, ending: Ending, now: Moment) -> Vec<Turn> {
-        self.note(ending.brought, parts.course.size, now);
+        self.note(ending.brought, &parts, now);
         let report = parts.course.ended(&ending, &mut self.speed(now).0);
         self.give(parts.place, parts.whose);
         if let Some(stay) = ending.leaves.and_then(Stay::into_parts) {
@@ -459,13 +465,16 @@ impl Standing {
         self.planes.rest_until(until);
     }
 
-    /// Leaves one of its keys alone until `until`.
-    pub(super) fn rest_key(&mut self, key: usize, until: Moment, why: KeyRest) {
-        self.planes.rest_key(key, until, why);
+    /// Leaves one of its keys alone until `until`; one that it has no more is none.
+    pub(super) fn rest_key(&mut self, key: Option<KeyDigest>, until: Moment, why: KeyRest) {
+        if let Some(place) = self.target.key_digests().position(|known| known == key) {
+            self.planes.rest_key(place, until, why);
+        }
     }
 
     /// Learns how much the target bears, while the place is still held.
-    fn note(&mut self, brought: Brought, size: PromptSize, now: Moment) {
+    fn note(&mut self, brought: Brought, parts: &Parts, now: Moment) {
+        let size = parts.course.size;
         let met = match brought {
             Brought::Content(Some(took)) => {
                 let pace = self.first_tokens.note(size, took);
@@ -473,7 +482,7 @@ impl Standing {
             }
             // How long a whole reply takes depends on its length.
             Brought::Content(None) => Met::FirstToken { took: Duration::ZERO, usual: None },
-            Brought::Fault(Fault::RateLimited) => Met::ThrottledInRoom,
+            Brought::Fault(Fault::RateLimited) if parts.had_room() => Met::ThrottledInRoom,
             Brought::Fault(Fault::Overloaded) => Met::Overloaded,
             Brought::Fault(Fault::ConnectFailed) => Met::Unreachable,
             Brought::Fault(_) | Brought::Nothing => Met::Other,

@@ -143,14 +143,32 @@ pub struct Planes {
     first: Breaker,
     /// The keys, each with its breaker for throttling.
     keys: Keys,
-    /// By schema: the last one asked for at the end.
-    quality: Vec<(u64, Breaker)>,
+    quality: Vec<OfSchema>,
+    /// Calls with a schema so far.
+    asked: u64,
+    /// Breakers of schemas so far.
+    made: u32,
+}
+
+/// The breaker of one schema.
+#[derive(Clone, Debug, PartialEq)]
+struct OfSchema {
+    schema: u64,
+    /// As of [`Planes::asked`], when it was last asked for.
+    asked: u64,
+    breaker: Breaker,
 }
 
 impl Planes {
     /// A target without history that has `keys` keys.
     pub fn new(keys: usize) -> Self {
-        Self { first: Breaker::new(), keys: Keys::new(keys), quality: Vec::new() }
+        Self {
+            first: Breaker::new(),
+            keys: Keys::new(keys),
+            quality: Vec::new(),
+            asked: 0,
+            made: 0,
+        }
     }
 
     /// Its keys.
@@ -158,11 +176,9 @@ impl Planes {
         &self.keys
     }
 
-    /// Makes it `count` keys.
-    pub fn set_keys(&mut self, count: usize) {
-        if self.keys.count() != count {
-            self.keys.resize(count);
-        }
+    /// Makes it these keys, each by its place so far; `None`: a new one.
+    pub fn set_keys(&mut self, places: &[Option<usize>]) {
+        self.keys.set(places);
     }
 
     /// The breaker of a plane, if it is kept.
@@ -179,7 +195,7 @@ impl Planes {
         let keys = (0..self.keys.count())
             .filter_map(|key| Some((Plane::Throttling { key }, self.keys.throttling(key)?)));
         let schemas =
-            self.quality.iter().map(|(schema, b)| (Plane::Quality { schema: *schema }, b));
+            self.quality.iter().map(|of| (Plane::Quality { schema: of.schema }, &of.breaker));
         std::iter::once((rules.first().1, &self.first)).chain(keys).chain(schemas)
     }
 
@@ -218,21 +234,37 @@ impl Planes {
     }
 
     fn of_schema(&self, schema: u64) -> Option<&Breaker> {
-        self.quality.iter().find(|(known, _)| *known == schema).map(|(_, breaker)| breaker)
+        self.quality.iter().find(|of| of.schema == schema).map(|of| &of.breaker)
     }
 
-    /// The breaker of a schema, a new one if need be; it becomes the last one asked for.
+    fn of_schema_mut(&mut self, schema: u64) -> Option<&mut Breaker> {
+        let of = self.quality.iter_mut().find(|of| of.schema == schema)?;
+        Some(&mut of.breaker)
+    }
+
+    /// The breaker of a schema that is asked for; a new one if need be, in place of one that has nothing
+    /// to tell, or else of the one that was not asked for the longest.
     fn quality_of(&mut self, schema: u64) -> &mut Breaker {
-        let known = self.quality.iter().position(|(known, _)| *known == schema);
-        let entry = match known {
-            Some(place) => self.quality.remove(place),
-            None => (schema, Breaker::new()),
-        };
-        if self.quality.len() >= MAX_SCHEMAS {
-            let untroubled = self.quality.iter().position(|(_, breaker)| breaker.is_untroubled());
-            self.quality.remove(untroubled.unwrap_or(0));
+        self.asked += 1;
+        let known = self.quality.iter().position(|of| of.schema == schema);
+        let place = known.unwrap_or_else(|| self.place_for(schema));
+        let of = &mut self.quality[place];
+        of.asked = self.asked;
+        &mut of.breaker
+    }
+
+    fn place_for(&mut self, schema: u64) -> usize {
+        self.made = self.made.wrapping_add(1);
+        let new = OfSchema { schema, asked: self.asked, breaker: Breaker::numbered(self.made) };
+        if self.quality.len() < MAX_SCHEMAS {
+            self.quality.push(new);
+            return self.quality.len() - 1;
         }
-        &mut self.quality.push_mut(entry).1
+        let worth = |of: &OfSchema| (!of.breaker.is_untroubled(), of.asked);
+        let least = self.quality.iter().enumerate().min_by_key(|(_, of)| worth(of));
+        let place = least.map_or(0, |(place, _)| place);
+        self.quality[place] = new;
+        place
     }
 
     /// Leaves the target alone until `until`, as it asked.
@@ -294,8 +326,7 @@ impl Planes {
         for breaker in self.keys.breakers() {
             breaker.offer(now, &rules.throttling);
         }
-        let known = self.quality.iter_mut().find(|(known, _)| Some(*known) == schema);
-        if let Some((_, breaker)) = known {
+        if let Some(breaker) = schema.and_then(|schema| self.of_schema_mut(schema)) {
             breaker.offer(now, &rules.quality);
         }
     }
@@ -412,10 +443,9 @@ impl Planes {
         let plane = Plane::Throttling { key: passes.key };
         changes.extend(change.map(|change| Turn { plane, change }));
         if let Some((schema, pass)) = passes.quality {
-            let known = self.quality.iter_mut().find(|(known, _)| *known == schema);
-            let change = known.and_then(|(_, breaker)| {
-                breaker.note(pass, report.quality, now, &rules.quality, dice)
-            });
+            let change = self
+                .of_schema_mut(schema)
+                .and_then(|breaker| breaker.note(pass, report.quality, now, &rules.quality, dice));
             let plane = Plane::Quality { schema };
             changes.extend(change.map(|change| Turn { plane, change }));
         }
@@ -429,11 +459,10 @@ impl Planes {
         if let Some((breaker, pass)) = at_key {
             breaker.release(pass);
         }
-        if let Some((schema, pass)) = passes.quality {
-            let known = self.quality.iter_mut().find(|(known, _)| *known == schema);
-            if let Some((_, breaker)) = known {
-                breaker.release(pass);
-            }
+        if let Some((schema, pass)) = passes.quality
+            && let Some(breaker) = self.of_schema_mut(schema)
+        {
+            breaker.release(pass);
         }
     }
 }

@@ -129,5 +129,5 @@ impl Bench {
 
 /// The same pass once more: what a caller cannot do, and a broken one might.
 fn copy(pass: &Pass) -> Pass {
-    Pass { epoch: pass.epoch, kind: pass.kind }
+    Pass { breaker: pass.breaker, epoch: pass.epoch, kind: pass.kind }
 }

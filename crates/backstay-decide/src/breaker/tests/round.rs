@@ -110,6 +110,7 @@ fn a_change_names_the_states_it_leads_from_and_to_and_its_cause() {
         (opened, "closed", "open", "row"),
         (reopened(failed), "half_open", "open", "test_failed"),
         (reopened(Why::Late), "probation", "open", "test_ended_badly"),
+        (reopened(Why::Leftover), "probation", "open", "late_test_failed"),
         (half_opened(Ending::Time), "open", "half_open", "time"),
         (half_opened(Ending::ForcedCall), "open", "half_open", "forced_call"),
         (closed(secs(0)), "half_open", "closed", "tests_passed"),

@@ -80,6 +80,7 @@ fn a_test_passes_at_its_first_content_and_one_must_end_well() {
         assert_eq!(bench.breaker.started(test, at(31), &bench.limits), None, "once each");
     }
     assert_eq!(bench.state(at(31)), State::HalfOpen { started: 5, finished: 0, in_flight: 6 });
+    let unstarted = copy(&tests[5]);
     let mut tests = tests.into_iter();
     let closed = bench.note(tests.next().unwrap(), Verdict::Success, at(40));
     assert_eq!(
@@ -94,6 +95,11 @@ fn a_test_passes_at_its_first_content_and_one_must_end_well() {
     let reopened = bench.note(late, Verdict::Soft, at(50));
     let why = Why::Late;
     let rest = Rest { since_first: secs(50), base: secs(30), thrown: secs(30), asked: None };
+    assert_eq!(reopened, Some(Transition::Reopened { until: at(80), why, rest }));
+    // Of one without content so far nobody says that it had brought some.
+    let mut bare = calm.clone();
+    let reopened = bare.note(unstarted, Verdict::Failure, at(50));
+    let why = Why::Leftover;
     assert_eq!(reopened, Some(Transition::Reopened { until: at(80), why, rest }));
     // And then the last one is void.
     let before = bench.clone();

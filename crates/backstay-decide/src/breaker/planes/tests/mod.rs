@@ -328,6 +328,40 @@ fn the_schemas_kept_count_of_are_bounded_and_a_troubled_one_stays_longest() {
 }
 
 #[test]
+fn what_is_told_of_a_breaker_that_is_gone_is_nothing_to_the_next_in_its_place() {
+    let rules = Rules::DEFAULT;
+    let mut planes = Planes::new(1);
+    let old = planes.admit(&ask(at(0)), SCHEMA, &rules).passes.unwrap();
+    for schema in 100..100 + MAX_SCHEMAS as u64 {
+        let _ = call(&mut planes, at(0), (Some(schema), seen(None)), &rules);
+    }
+    assert!(planes.breaker(Plane::Quality { schema: 7 }).is_none());
+    // The schema comes again, and its key was replaced by another.
+    planes.set_keys(&[None]);
+    let _ = call(&mut planes, at(0), (SCHEMA, seen(None)), &rules);
+    let before = planes.clone();
+    let failure = Verdict::Failure;
+    let report = Report { throttling: failure, quality: failure, ..Report::NEUTRAL };
+    let turns = planes.note(old, report, at(1), (&rules, &mut Scripted(Vec::new())));
+    assert!(turns.is_empty());
+    assert_eq!(planes, before);
+}
+
+#[test]
+fn a_key_takes_its_rest_along_and_a_new_one_has_none() {
+    let mut planes = Planes::new(2);
+    planes.rest_key(0, at(60), KeyRest::Rejected);
+    let rests = |planes: &Planes| {
+        (0..planes.keys().count()).map(|key| planes.keys().rests(key, at(0)).is_some()).collect()
+    };
+    let all: Vec<bool> = rests(&planes);
+    assert_eq!(all, [true, false]);
+    planes.set_keys(&[None, Some(0), Some(1), Some(9)]);
+    let all: Vec<bool> = rests(&planes);
+    assert_eq!(all, [false, true, false, false]);
+}
+
+#[test]
 fn the_planes_can_be_listed_and_the_keys_changed() {
     let mut planes = Planes::new(2);
     let _ = calls(&mut planes, 1, Fault::NotJson, SCHEMA);
@@ -339,7 +373,7 @@ fn the_planes_can_be_listed_and_the_keys_changed() {
         listed(&planes),
         ["availability", "throttling of key 0", "throttling of key 1", schema]
     );
-    planes.set_keys(1);
+    planes.set_keys(&[Some(0)]);
     assert_eq!(listed(&planes), ["availability", "throttling of key 0", schema]);
     assert_eq!(Plane::Combined.to_string(), "combined");
     assert!(planes.breaker(Plane::Combined).is_some_and(Breaker::is_untroubled));
