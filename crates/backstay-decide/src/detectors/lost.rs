@@ -19,9 +19,30 @@ pub(super) fn unread(reported: u64, estimated: u64) -> Option<Finding> {
 pub(super) fn misses_attachment(opening: &str) -> bool {
     WORDS.iter().any(|(things, missing)| {
         things.iter().any(|thing| opening.contains(thing))
-            && missing.iter().any(|phrase| opening.contains(phrase))
+            && (missing.iter().any(|phrase| opening.contains(phrase)) || gives_none(opening))
     })
 }
+
+/// Whether it says in English that nothing was sent: "no such image has been provided". What was provided
+/// and what is asked for ("please attach the file to your claim") may be what the answer is about.
+fn gives_none(opening: &str) -> bool {
+    GIVEN.iter().flat_map(|given| opening.match_indices(given)).any(|(at, _)| {
+        let before = opening.get(..at).unwrap_or_default();
+        let clause = before.rsplit(['.', ',', ';', ':', '!', '?']).next().unwrap_or_default();
+        let clause = clause.rsplit(" that ").next().unwrap_or_default();
+        clause.split(' ').any(|word| matches!(word, "no" | "none" | "nothing"))
+    })
+}
+
+/// How it is said that something was sent, or was not.
+const GIVEN: [&str; 6] = [
+    "was provided",
+    "were provided",
+    "been provided",
+    "was attached",
+    "was uploaded",
+    "was included",
+];
 
 /// By language: what may have been sent, and how a model says that it is not there.
 const WORDS: [(&[&str], &[&str]); 9] = [
@@ -38,9 +59,6 @@ const WORDS: [(&[&str], &[&str]); 9] = [
             "photo",
         ],
         &[
-            "was provided",
-            "were provided",
-            "has been provided",
             "wasn't provided",
             "not been provided",
             "not attached",
@@ -61,11 +79,8 @@ const WORDS: [(&[&str], &[&str]); 9] = [
             "you didn't provide",
             "did not provide",
             "haven't attached",
-            "please provide the",
-            "please upload",
-            "please attach",
-            "seems to be missing",
-            "appears to be missing",
+            "seems to be missing.",
+            "appears to be missing.",
             "haven't shared",
             "unable to view",
             "no file",
@@ -84,8 +99,6 @@ const WORDS: [(&[&str], &[&str]); 9] = [
             "nicht bereitgestellt",
             "wurde kein",
             "wurde keine",
-            "bitte laden sie",
-            "bitte lade",
             "nicht sehen",
         ],
     ),
@@ -100,8 +113,6 @@ const WORDS: [(&[&str], &[&str]); 9] = [
             "pas été fourni",
             "pas joint",
             "ne vois pas",
-            "veuillez fournir",
-            "veuillez joindre",
             "n'avez pas fourni",
         ],
     ),
@@ -117,8 +128,6 @@ const WORDS: [(&[&str], &[&str]); 9] = [
             "no ha adjuntado",
             "no veo",
             "no has proporcionado",
-            "por favor, adjunta",
-            "por favor, proporciona",
         ],
     ),
     (
@@ -151,17 +160,7 @@ const WORDS: [(&[&str], &[&str]); 9] = [
     ),
     (
         &["文档", "文件", "附件", "图片", "图像"],
-        &[
-            "没有提供",
-            "未提供",
-            "没有看到",
-            "没有上传",
-            "未上传",
-            "没有附",
-            "看不到",
-            "请提供",
-            "请上传",
-        ],
+        &["没有提供", "未提供", "没有看到", "没有上传", "未上传", "没有附", "看不到"],
     ),
     (
         &["文書", "ドキュメント", "ファイル", "添付", "画像"],
@@ -171,18 +170,48 @@ const WORDS: [(&[&str], &[&str]); 9] = [
             "見当たりません",
             "確認できません",
             "見えません",
-            "添付してください",
         ],
     ),
     (
         &["документ", "файл", "вложени", "изображени"],
-        &[
-            "не предоставлен",
-            "не приложен",
-            "не вижу",
-            "не прикреп",
-            "не был загружен",
-            "пожалуйста, загрузите",
-        ],
+        &["не предоставлен", "не приложен", "не вижу", "не прикреп", "не был загружен"],
     ),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said_with_a_no() {
+        for missing in [
+            "no document was provided, so i cannot summarise it.",
+            "i'm sorry, but no such image or text has been provided.",
+            "none of the files were provided.",
+            "the document seems to be missing.",
+            "es wurde kein dokument angehängt.",
+            "aucun fichier n'a été fourni.",
+        ] {
+            assert!(misses_attachment(missing), "{missing}");
+        }
+    }
+
+    #[test]
+    fn an_answer_about_what_was_sent_misses_nothing() {
+        for answer in [
+            "based on the document that was provided, prices rose.",
+            "the files were provided by the court, and no fee is due.",
+            "there is no doubt that the text has been provided in good faith.",
+            "please attach the file to your claim.",
+            "please provide the signed document by friday.",
+            "the document appears to be missing a signature.",
+            "bitte laden sie die datei herunter und unterschreiben sie.",
+            "veuillez fournir le document avant lundi.",
+            "por favor, adjunta el documento a la solicitud.",
+            "请提供身份证文件。",
+            "пожалуйста, загрузите файл на портал.",
+        ] {
+            assert!(!misses_attachment(answer), "{answer}");
+        }
+    }
+}
