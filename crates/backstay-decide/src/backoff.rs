@@ -17,11 +17,12 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// For failures that pass by themselves (resilience.md section 2).
+    /// For failures that pass by themselves. S2's and the SDKs' choice is 0.5 to 1 s; a caller behind a
+    /// gateway waits on a deadline, so the shorter one. The longest is the SDKs' own.
     pub const TRANSIENT: Self =
-        Self { base: Duration::from_millis(250), cap: Duration::from_secs(8) };
-    /// For a target that asked for less load (resilience.md section 2).
-    pub const THROTTLED: Self = Self { base: Duration::from_secs(1), cap: Duration::from_secs(8) };
+        Self { base: Duration::from_millis(500), cap: Duration::from_secs(8) };
+    /// For a target that asked for less load. 1 s: AWS's base for throttling.
+    pub const THROTTLED: Self = Self { base: Duration::from_secs(1), cap: Self::TRANSIENT.cap };
 
     /// The longest wait after `failures` earlier failures, counted from 0.
     pub fn bound(self, failures: u32) -> Duration {

@@ -1,7 +1,6 @@
 //! Takes in what came of an attempt: judge it, decide, and plan the next step.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use backstay_decide::extra;
 use backstay_decide::fault::Fault;
@@ -22,16 +21,6 @@ use crate::policy::RefusalPolicy;
 use crate::record::Outcome;
 use crate::route::{self, Armed, Brought, Ending, Stay, Timed};
 use crate::validate::{self, Asked, Checked, Layer, Unfit};
-
-/// First bound of a wait after a failure. S2's and the SDKs' choice is 0.5 to 1 s; a caller behind
-/// a gateway waits on a deadline, so the shorter one.
-const BASE: Duration = Duration::from_millis(500);
-
-/// After being told to slow down. 1 s: AWS's base for throttling.
-const BASE_THROTTLED: Duration = Duration::from_secs(1);
-
-/// Longest computed wait: the SDKs' own.
-const CAP: Duration = Duration::from_secs(8);
 
 /// What the caller is told of a request that was sent again without being counted.
 const RESENT: &str = "sent again: an idle connection had closed";
@@ -306,7 +295,7 @@ impl Call {
                 RefusalPolicy::LastResort | RefusalPolicy::NextTier => OnRefusal::NextTier,
             },
             last_resort: self.last_resort(),
-            backoff: Backoff { base: if throttled { BASE_THROTTLED } else { BASE }, cap: CAP },
+            backoff: if throttled { Backoff::THROTTLED } else { Backoff::TRANSIENT },
             min_attempt: self.contract.min_attempt(),
         }
     }
