@@ -1,5 +1,9 @@
 //! Signs that the model did not read what it was sent.
 
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+
 use super::signal::Finding;
 
 /// Per cent of the estimated prompt tokens that a provider reports at least when all of it was read.
@@ -17,6 +21,18 @@ pub(super) fn unread(reported: u64, estimated: u64) -> Option<Finding> {
 
 /// Whether an answer that begins with `opening`, normalised, says that something sent is not there.
 pub(super) fn misses_attachment(opening: &str) -> bool {
+    // One pass, at which most answers are done.
+    THINGS.is_match(opening) && says_so(opening)
+}
+
+/// What may have been sent, in every language.
+static THINGS: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    let things = WORDS.iter().flat_map(|(things, _)| things.iter());
+    #[expect(clippy::expect_used, reason = "a few short words that do not change")]
+    AhoCorasick::new(things).expect("words that fit")
+});
+
+fn says_so(opening: &str) -> bool {
     WORDS.iter().any(|(things, missing)| {
         things.iter().any(|thing| opening.contains(thing))
             && (missing.iter().any(|phrase| opening.contains(phrase)) || gives_none(opening))

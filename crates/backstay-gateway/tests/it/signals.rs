@@ -336,3 +336,23 @@ async fn a_prompt_that_a_provider_counts_too_few_tokens_of_is_told_each_time() {
     }
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_picture_that_was_not_seen_is_told_and_one_that_was_not_sent_is_not() {
+    let said = json!({"id": "x", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant",
+            "content": "I don't see any image in your message."}}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 9, "total_tokens": 10}});
+    let fixed = Fixed::start(&said.to_string()).await;
+    let setup = Setup::new().tables(&fixed.provider("fixed"));
+    let world = setup.alone("r", "fixed", &["healthy"], ROUTE).start().await;
+    let mut body = request(OPENAI, "r", HELLO);
+    assert_eq!(world.ask(OPENAI, &body).await.status, 200);
+    assert_eq!(found(&world, "misses_attachment").await, 0);
+    let url = json!({"url": "data:image/png;base64,iVBORw0KGgo="});
+    body["messages"][0]["content"] =
+        json!([{"type": "text", "text": HELLO}, {"type": "image_url", "image_url": url}]);
+    assert_eq!(world.ask(OPENAI, &body).await.status, 200);
+    assert_eq!(found(&world, "misses_attachment").await, 1);
+    world.stop().await;
+}

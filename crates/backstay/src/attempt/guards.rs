@@ -17,7 +17,7 @@ use backstay_wire::{Chat, Delta, Dialect, Reply};
 use bytes::Bytes;
 
 use super::Failure;
-use crate::contract::Contract;
+use crate::contract::{Contract, may_hold_pictures};
 use crate::policy::{GuardPolicy, OnFinding, Pace};
 
 /// Choices that are watched: each may take 150 kB, and few callers want more.
@@ -61,8 +61,8 @@ impl Watched {
         }
         let attachments = match policy.context {
             OnFinding::Off => Attachments::None,
-            _ if contract.may_hold_pictures() => Attachments::Sent,
-            OnFinding::Tag | OnFinding::Cut => Attachments::None,
+            // Looked for in the request only where the words of a reply say that they are missing.
+            OnFinding::Tag | OnFinding::Cut => Attachments::Sent,
         };
         let pace = contract.route.holding.pace.filter(|_| policy.length != OnFinding::Off);
         let limits = Limits {
@@ -139,7 +139,9 @@ impl Watched {
             self.finish(waited);
         }
         let is_told = |signal: &&Signal| {
-            on(&self.policy, &signal.finding) != OnFinding::Off && self.cut != Some(**signal)
+            on(&self.policy, &signal.finding) != OnFinding::Off
+                && self.cut != Some(**signal)
+                && (signal.finding != Finding::MissesAttachment || may_hold_pictures(&self.asked.1))
         };
         let mut told: Vec<Signal> = self.signals().filter(is_told).copied().collect();
         if self.has_more {

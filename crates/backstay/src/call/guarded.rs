@@ -67,15 +67,17 @@ impl Call {
     /// again, or that holds the beginning of its reply, is longer than the body it began as.
     pub(super) fn learn(&self, input: Option<u64>) -> Option<Signal> {
         let (input, stop) = (input?, self.stop()?);
-        if !self.reask.is_empty()
-            || self.way() == Way::Continue
-            || self.contract.may_hold_pictures()
-        {
+        if !self.reask.is_empty() || self.way() == Way::Continue {
             return None;
         }
         let sent = self.contract.ask.body.len() as u64 + stop.added.bytes;
         let unread = self.unread(stop, input, sent);
-        if unread.is_none() && stop.health.wants_to_learn() {
+        let learns = unread.is_none() && stop.health.wants_to_learn();
+        // The body is read for pictures last: of most calls nothing is told or learned.
+        if !(learns || unread.is_some()) || self.contract.may_hold_pictures() {
+            return None;
+        }
+        if learns {
             stop.health.learn(sent, input);
         }
         unread

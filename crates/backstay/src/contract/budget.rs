@@ -52,18 +52,19 @@ impl Contract {
 
     /// Whether the body may hold pictures or files, whose bytes say nothing of their tokens.
     pub(crate) fn may_hold_pictures(&self) -> bool {
-        *self.pictures.get_or_init(|| {
-            let body = &self.ask.body;
-            [&b"\"image"[..], b"\"file", b"\"document", b"\"input_audio"]
-                .iter()
-                .any(|word| memchr::memmem::find(body, word).is_some())
-        })
+        *self.pictures.get_or_init(|| may_hold_pictures(&self.ask.body))
     }
 
     /// The estimated tokens of the request, counted when first needed. `None`: it cannot be read.
     fn counted(&self) -> Option<u64> {
         *self.counted.get_or_init(|| self.neutral().ok().map(count))
     }
+}
+
+/// As [`Contract::may_hold_pictures`]. Costs a pass over `body` for each of four words.
+pub(crate) fn may_hold_pictures(body: &[u8]) -> bool {
+    let words = [&b"\"image"[..], b"\"file", b"\"document", b"\"input_audio"];
+    words.iter().any(|word| memchr::memmem::find(body, word).is_some())
 }
 
 /// Bodies from this size on may be mostly pictures, whose bytes say nothing of their tokens.

@@ -40,6 +40,7 @@ use crate::validate::{Checks, Shape};
 pub use ask::{Ask, Caller, Reach};
 pub use backstay_wire::Dialect;
 pub use budget::Added;
+pub(crate) use budget::may_hold_pictures;
 pub(crate) use cap::fields as cap_fields;
 pub use cap::{Cap, CapOwner};
 pub use fingerprint::Fingerprint;
