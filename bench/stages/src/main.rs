@@ -2,7 +2,8 @@
 //! judging of the reply, and the record, with the call log's own thread counted in. What is left out is
 //! the network on both sides, and the contract, which `contract::settle` makes before. Then what two
 //! threads with a runtime each do together at one target, beside one thread: what they share is the
-//! target, the seats, the counters and the call log.
+//! target, the seats, the counters and the call log. The log's thread is a third one, so on two cores it
+//! is done without the log as well.
 
 use std::error::Error;
 use std::fs;
@@ -31,32 +32,37 @@ const REQUEST: &str = r#"{"model":"local/m","max_tokens":300,"messages":[{"role"
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::temp_dir().join(format!("stages-bench-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
-    let provider =
-        Provider::at("local", Dialect::OpenaiChat, "http://127.0.0.1:9/v1".parse()?, None);
-    let engine =
-        Engine::new(Policy::of([provider]), CallLog::sqlite(&folder.join("calls.sqlite"))?)?;
-    engine.answer_all_with(Bytes::from_static(REPLY.as_bytes()));
+    let engine = engine(CallLog::sqlite(&folder.join("calls.sqlite"))?)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let mut best = [u64::MAX; 2];
     for _ in 0..ROUNDS {
         let (settled, served) = runtime.block_on(round(&engine))?;
         best = [best[0].min(settled), best[1].min(served)];
     }
-    let alone = together(&engine, 1)?;
-    let both = together(&engine, 2)?;
+    let logged = [together(&engine, 1)?, together(&engine, 2)?];
     fs::remove_dir_all(&folder)?;
+    let engine = self::engine(CallLog::off())?;
+    let alone = [together(&engine, 1)?, together(&engine, 2)?];
     let micros = best.map(|nanos| nanos as f64 / 1e3 / f64::from(CALLS));
     println!("contract {:.2} us", micros[0]);
     println!("admit, route, attempt without network, judgement, record {:.2} us", micros[1]);
-    let a_second = |threads: u32, took: Duration| f64::from(threads * CALLS) / took.as_secs_f64();
-    let rates = [a_second(1, alone), a_second(2, both)];
-    println!(
-        "calls a second: one thread {:.0}, two threads {:.0}, {:.2} times",
-        rates[0],
-        rates[1],
-        rates[1] / rates[0]
-    );
+    for (what, [one, two]) in [("with the log", logged), ("without a log", alone)] {
+        let a_second =
+            |threads: u32, took: Duration| f64::from(threads * CALLS) / took.as_secs_f64();
+        let (one, two) = (a_second(1, one), a_second(2, two));
+        let times = two / one;
+        println!("calls a second {what}: one thread {one:.0}, two {two:.0}, {times:.2} times");
+    }
     Ok(())
+}
+
+/// An engine whose provider gives [`REPLY`] to everything.
+fn engine(log: CallLog) -> Result<Engine, Box<dyn Error>> {
+    let base = "http://127.0.0.1:9/v1".parse()?;
+    let provider = Provider::at("local", Dialect::OpenaiChat, base, None);
+    let engine = Engine::new(Policy::of([provider]), log)?;
+    engine.answer_all_with(Bytes::from_static(REPLY.as_bytes()));
+    Ok(engine)
 }
 
 /// How long `threads` threads take for [`CALLS`] calls each, the best of [`ROUNDS`].
