@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt;
 
 use crate::client::{Line, Seen};
 use crate::reported::played::Played;
-use crate::told::{self, Told};
+use crate::told::{self, BROKEN, WHOLE};
 use crate::world::{BOTH, HELLO, Setup, World, request, short, start, streamed};
 
 const OPENAI: Dialect = Dialect::OpenaiChat;
@@ -76,11 +76,14 @@ async fn ask_in(world: &World, mode: &str, body: Value) -> Seen {
 }
 
 /// Terminals, errors, what came after one of them, and what was broken.
-fn ends(told: &Told) -> (usize, usize, usize, usize) {
-    (told.terminals, told.errors.len(), told.late, told.broken.len())
+/// A target `one` that plays `played`, and a healthy one, `two`.
+fn backed(played: &Played) -> Setup {
+    Setup::new().tables(&played.provider("played")).target("one", "played", &[]).target(
+        "two",
+        "openai",
+        &["healthy"],
+    )
 }
-
-const WHOLE: (usize, usize, usize, usize) = (1, 0, 0, 0);
 
 fn row(world: &World, seen: &Seen) -> Row {
     let row = world.engine().call_log().find(seen.header("x-backstay-call-id"));
@@ -126,7 +129,7 @@ async fn a_continuation_with_nothing_to_add_ends_the_text_well() {
             let before = played.heard().len();
             let seen = ask_in(&world, mode, request(OPENAI, name, HELLO)).await;
             let told = told::stream(OPENAI, &seen);
-            assert_eq!(ends(&told), WHOLE, "{mode} {name}: {}", seen.text());
+            assert_eq!(told.ends(), WHOLE, "{mode} {name}: {}", seen.text());
             assert_eq!(told.finish.as_deref(), Some("stop"), "{mode} {name}");
             // A window takes its last words with it.
             let is_text =
@@ -142,17 +145,14 @@ async fn a_continuation_with_nothing_to_add_ends_the_text_well() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reply_that_is_empty_from_its_beginning_is_still_no_answer() {
     let played = Played::start(vec![stream(&[silent(OPENAI, "stop")])]).await;
-    let world = Setup::new()
-        .tables(&played.provider("played"))
-        .target("one", "played", &[])
-        .target("two", "openai", &["healthy"])
+    let world = backed(&played)
         .route("empty", &["one", "two"], &format!("{ROUTE}\nafter_release = \"continue\""))
         .start()
         .await;
     for mode in ["gate", "windowed", "buffered"] {
         let seen = ask_in(&world, mode, request(OPENAI, "empty", HELLO)).await;
         let told = told::stream(OPENAI, &seen);
-        assert_eq!((ends(&told), seen.header("x-backstay-tier")), (WHOLE, "2"), "{mode}");
+        assert_eq!((told.ends(), seen.header("x-backstay-tier")), (WHOLE, "2"), "{mode}");
     }
     world.stop().await;
 }
@@ -192,7 +192,7 @@ async fn a_finish_without_text_means_the_same_in_every_mode() {
                 "parameters": {"type": "object"}}}]);
             let seen = ask_in(&world, mode, body).await;
             let told = told::stream(OPENAI, &seen);
-            assert_eq!((seen.status, ends(&told)), (200, WHOLE), "{name} {mode}: {}", seen.text());
+            assert_eq!((seen.status, told.ends()), (200, WHOLE), "{name} {mode}: {}", seen.text());
             let calls = told.calls.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
             (told.finish, told.text, calls, row(&world, &seen).outcome)
         };
@@ -231,13 +231,13 @@ async fn a_provider_that_takes_longer_than_it_may_is_at_fault_and_another_one_ta
     for mode in ["passthrough", "gate"] {
         let seen = ask_in(&world, mode, request(OPENAI, "ends", HELLO)).await;
         let told = told::stream(OPENAI, &seen);
-        assert_eq!(ends(&told), (0, 1, 0, 0), "{mode}: {}", seen.text());
+        assert_eq!(told.ends(), BROKEN, "{mode}: {}", seen.text());
         assert_eq!(told::not_an_error(OPENAI, &told.errors[0], "provider_total_timeout"), [""; 0]);
         let message = told.errors[0]["error"]["message"].as_str().unwrap_or_default();
         assert!(message.contains("not done in"), "{mode}: {message}");
         let seen = ask_in(&world, mode, request(OPENAI, "rescued", HELLO)).await;
         let told = told::stream(OPENAI, &seen);
-        assert_eq!(ends(&told), WHOLE, "{mode}: {}", seen.text());
+        assert_eq!(told.ends(), WHOLE, "{mode}: {}", seen.text());
         assert!(told.text.ends_with("and no more."), "{mode}: {}", told.text);
         assert!(seen.text().contains("rescued=restart"), "{mode}: {}", seen.text());
     }
@@ -248,16 +248,11 @@ async fn a_provider_that_takes_longer_than_it_may_is_at_fault_and_another_one_ta
 async fn an_error_after_the_first_words_is_told_with_the_providers_own() {
     let error = json!({"error": {"message": "no room for you", "code": 503}});
     let played = Played::start(vec![stream(&[says(TEXT), format!("data: {error}\n\n")])]).await;
-    let world = Setup::new()
-        .tables(&played.provider("played"))
-        .target("one", "played", &[])
-        .route("ends", &["one"], ROUTE)
-        .start()
-        .await;
+    let world = backed(&played).route("ends", &["one"], ROUTE).start().await;
     for caller in BOTH {
         let seen = world.ask(caller, &streamed(request(caller, "ends", HELLO))).await;
         let told = told::stream(caller, &seen);
-        assert_eq!(ends(&told), (0, 1, 0, 0), "{}", seen.text());
+        assert_eq!(told.ends(), BROKEN, "{}", seen.text());
         let error = &told.errors[0]["error"];
         let message = error["message"].as_str().unwrap_or_default();
         assert!(message.contains("; the provider says: no room for you"), "{message}");
@@ -321,15 +316,10 @@ async fn the_log_has_the_time_of_the_first_content_and_not_of_a_sign_of_life() {
         {"text": silent(OPENAI, "stop")}, {"close": "clean"}]);
     let exchange = json!({"sse": {"http_status": 200, "transport": steps}});
     let played = Played::start(vec![exchange]).await;
-    let world = Setup::new()
-        .tables(&played.provider("played"))
-        .target("one", "played", &[])
-        .route("told", &["one"], ROUTE)
-        .start()
-        .await;
+    let world = backed(&played).route("told", &["one"], ROUTE).start().await;
     for mode in RELEASING {
         let seen = ask_in(&world, mode, request(OPENAI, "told", HELLO)).await;
-        assert_eq!(ends(&told::stream(OPENAI, &seen)), WHOLE, "{mode}: {}", seen.text());
+        assert_eq!(told::stream(OPENAI, &seen).ends(), WHOLE, "{mode}: {}", seen.text());
         let row = row(&world, &seen);
         // A window of which the reply is shorter tells it at once.
         let least = if mode == "windowed" { 0.0 } else { 300.0 };
@@ -350,17 +340,11 @@ fn later(text: &str) -> Value {
 async fn a_target_that_asks_for_a_rest_inside_a_stream_gets_it() {
     for (text, mode) in [("", "gate"), (TEXT, "gate"), (TEXT, "passthrough"), ("", "windowed")] {
         let played = Played::start(vec![later(text)]).await;
-        let world = Setup::new()
-            .tables(&played.provider("played"))
-            .target("one", "played", &[])
-            .target("two", "openai", &["healthy"])
-            .route("both", &["one", "two"], ROUTE)
-            .start()
-            .await;
+        let world = backed(&played).route("both", &["one", "two"], ROUTE).start().await;
         let _ = ask_in(&world, mode, request(OPENAI, "both", HELLO)).await;
         let began = tokio::time::Instant::now();
         let seen = ask_in(&world, mode, request(OPENAI, "both", HELLO)).await;
-        assert_eq!(ends(&told::stream(OPENAI, &seen)), WHOLE, "{mode}: {}", seen.text());
+        assert_eq!(told::stream(OPENAI, &seen).ends(), WHOLE, "{mode}: {}", seen.text());
         assert_eq!(seen.header("x-backstay-tier"), "2", "{mode} {text}");
         assert_eq!(played.heard().len(), 1, "{mode} {text}: it rests");
         assert!(began.elapsed() < Duration::from_secs(3));
@@ -375,10 +359,7 @@ async fn a_caller_that_does_not_read_until_the_time_is_over_is_told_that_it_did_
     let exchange = json!({"sse": {"http_status": 200, "transport": vec![page; 400]}});
     let played = Played::start(vec![exchange]).await;
     let route = ROUTE.replace("\"5s\"", "\"700ms\"").replace("\"2s\"", "\"600ms\"");
-    let world = Setup::new()
-        .tables(&played.provider("played"))
-        .target("one", "played", &[])
-        .target("two", "openai", &["healthy"])
+    let world = backed(&played)
         .route("slow", &["one", "two"], &format!("{route}\nafter_release = \"restart\""))
         .start()
         .await;

@@ -44,9 +44,9 @@ fn tale(caller: Dialect, route: &str) -> Value {
 /// What is wrong with a stream that must be the whole tale, told once.
 fn not_whole(caller: Dialect, seen: &Seen, told: &Told) -> Vec<String> {
     let mut wrongs = Vec::new();
-    let had = (told.terminals, told.late, told.errors.len(), told.broken.len());
-    if seen.status != 200 || had != (1, 0, 0, 0) || told.finish.is_none() {
-        wrongs.push(format!("terminals, late, errors, broken: {had:?}"));
+    let ends = told.ends();
+    if seen.status != 200 || ends != told::WHOLE || told.finish.is_none() {
+        wrongs.push(format!("terminals, errors, late, broken: {ends:?}"));
     }
     if told.text != TOLD {
         wrongs.push(format!("another text: {}", told.text));
@@ -105,6 +105,29 @@ fn receipt(seen: &Seen) -> String {
     let text = seen.text();
     let mut comments = text.lines().rev().filter(|line| line.starts_with(": backstay "));
     comments.next().unwrap_or_default().to_owned()
+}
+
+/// The name of the route between these two.
+fn between(kind: &str, caller: Dialect, target: Dialect) -> String {
+    format!("{kind}-{}{}", short(caller), short(target))
+}
+
+/// For every pair a route whose first target does `first`, and whose second, with what else its table holds, takes over.
+fn taken_over(
+    setup: Setup,
+    kind: &str,
+    (first, (second, more)): (&str, (&str, &str)),
+    route: &str,
+) -> Setup {
+    pairs().fold(setup, |setup, (caller, target)| {
+        let name = between(kind, caller, target);
+        let (one, two) = (format!("{name}-1"), format!("{name}-2"));
+        setup
+            .target(&one, provider(target), &[first])
+            .target(&two, provider(target), &[second])
+            .and(more)
+            .route(&name, &[&one, &two], route)
+    })
 }
 
 async fn arrived(world: &World, model: &str) {
@@ -167,20 +190,13 @@ async fn a_stream_that_breaks_goes_on_at_the_next_tier_and_is_read_as_one_messag
 async fn another_reply_is_never_mixed_in_and_the_fault_told_is_the_first_ones() {
     let mut setup = Setup::new();
     for (at, (behaviour, ..)) in BREAKS.iter().enumerate() {
-        for (caller, target) in pairs() {
-            let name = format!("d{at}-{}{}", short(caller), short(target));
-            let (one, two) = (format!("{name}-1"), format!("{name}-2"));
-            setup = setup
-                .target(&one, provider(target), &[behaviour])
-                .target(&two, provider(target), &["loop+n=5"])
-                .route(&name, &[&one, &two], ROUTE);
-        }
+        setup = taken_over(setup, &format!("d{at}"), (behaviour, ("loop+n=5", "")), ROUTE);
     }
     let world = setup.start().await;
     let mut wrongs = Vec::new();
     for (at, (behaviour, openai, anthropic)) in BREAKS.iter().enumerate() {
         for (caller, target) in pairs() {
-            let name = format!("d{at}-{}{}", short(caller), short(target));
+            let name = between(&format!("d{at}"), caller, target);
             let seen = world.ask(caller, &tale(caller, &name)).await;
             let told = told::stream(caller, &seen);
             let code = if target == Dialect::OpenaiChat { openai } else { anthropic };
@@ -240,19 +256,10 @@ async fn alone_the_same_target_is_asked_again_and_attempts_end_with_the_first_fa
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_target_goes_on_from_the_last_word_and_the_usage_is_the_sum() {
-    let mut setup = Setup::new();
+    let second = ("healthy+prompt_tokens=50+completion_tokens=9", "prefill = \"assistant\"");
+    let world = taken_over(Setup::new(), "c", ("stream-cut", second), CONTINUES).start().await;
     for (caller, target) in pairs() {
-        let name = format!("c-{}{}", short(caller), short(target));
-        let (one, two) = (format!("{name}-1"), format!("{name}-2"));
-        setup = setup
-            .target(&one, provider(target), &["stream-cut"])
-            .target(&two, provider(target), &["healthy+prompt_tokens=50+completion_tokens=9"])
-            .and("prefill = \"assistant\"")
-            .route(&name, &[&one, &two], CONTINUES);
-    }
-    let world = setup.start().await;
-    for (caller, target) in pairs() {
-        let name = format!("c-{}{}", short(caller), short(target));
+        let name = between("c", caller, target);
         let seen = world.ask(caller, &tale(caller, &name)).await;
         let told = told::stream(caller, &seen);
         assert_eq!(not_whole(caller, &seen, &told), [""; 0], "{name}");
@@ -342,19 +349,10 @@ async fn tools_structure_and_several_choices_are_not_continued() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_target_that_does_not_stream_takes_over_too() {
-    let mut setup = Setup::new();
+    let second = ("healthy", "streams = false");
+    let world = taken_over(Setup::new(), "w", ("stream-cut", second), ROUTE).start().await;
     for (caller, target) in pairs() {
-        let name = format!("w-{}{}", short(caller), short(target));
-        let (one, two) = (format!("{name}-1"), format!("{name}-2"));
-        setup = setup
-            .target(&one, provider(target), &["stream-cut"])
-            .target(&two, provider(target), &["healthy"])
-            .and("streams = false")
-            .route(&name, &[&one, &two], ROUTE);
-    }
-    let world = setup.start().await;
-    for (caller, target) in pairs() {
-        let name = format!("w-{}{}", short(caller), short(target));
+        let name = between("w", caller, target);
         let seen = world.ask(caller, &tale(caller, &name)).await;
         assert_eq!(not_whole(caller, &seen, &told::stream(caller, &seen)), [""; 0], "{name}");
         assert!(receipt(&seen).contains(&format!("target={name}-2")), "{name}");
@@ -397,7 +395,7 @@ async fn a_reply_that_is_held_open_after_its_finish_is_whole_in_a_moment() {
     let long = ROUTE.replace("gap = \"500ms\"", "gap = \"4s\"");
     let mut setup = Setup::new();
     for (caller, target) in pairs() {
-        let name = format!("h-{}{}", short(caller), short(target));
+        let name = between("h", caller, target);
         setup = setup
             .alone(&name, provider(target), &["held-open"], &long)
             .alone(
@@ -421,7 +419,7 @@ async fn a_reply_that_is_held_open_after_its_finish_is_whole_in_a_moment() {
     }
     let world = setup.start().await;
     for (caller, target) in pairs() {
-        let name = format!("h-{}{}", short(caller), short(target));
+        let name = between("h", caller, target);
         for route in [name.clone(), format!("{name}-b"), format!("{name}-w")] {
             let seen = world.ask(caller, &tale(caller, &route)).await;
             let told = told::stream(caller, &seen);

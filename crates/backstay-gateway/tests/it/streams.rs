@@ -106,9 +106,9 @@ pub(crate) fn not_whole(seen: &Seen, told: &Told) -> Vec<String> {
     if seen.status != 200 || !seen.header("content-type").starts_with("text/event-stream") {
         wrongs.push(format!("status {} {}", seen.status, seen.text()));
     }
-    let had = (told.terminals, told.late, told.errors.len(), told.broken.len());
-    if had != (1, 0, 0, 0) {
-        wrongs.push(format!("terminals, late, errors, broken: {had:?}: {}", seen.text()));
+    let ends = told.ends();
+    if ends != told::WHOLE {
+        wrongs.push(format!("terminals, errors, late, broken: {ends:?}: {}", seen.text()));
     }
     if told.finish.is_none() || told.text.is_empty() {
         wrongs.push(format!("no finish or no text: {told:?}"));

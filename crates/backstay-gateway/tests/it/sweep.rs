@@ -95,8 +95,8 @@ fn broken(case: &Case, seen: &Seen, schema: &Schema) -> Vec<String> {
 
 /// A stream ends once: with its terminal event, or with one error.
 fn one_end(case: &Case, told: &Told, seen: &Seen) -> Vec<String> {
-    let ends = (told.terminals, told.errors.len(), told.late, told.broken.len());
-    if ![(1, 0, 0, 0), (0, 1, 0, 0)].contains(&ends) {
+    let ends = told.ends();
+    if ![told::WHOLE, told::BROKEN].contains(&ends) {
         return vec![format!("terminals, errors, late, broken {ends:?}: {}", seen.text())];
     }
     if case.structured && !told.errors.is_empty() {

@@ -27,6 +27,20 @@ pub(crate) struct Told {
     pub broken: Vec<String>,
 }
 
+/// The ends of a stream: terminal events, errors, events behind the first of either, events of no known form.
+pub(crate) type Ends = (usize, usize, usize, usize);
+
+/// A stream that ends with its terminal event.
+pub(crate) const WHOLE: Ends = (1, 0, 0, 0);
+/// A stream that ends with one error.
+pub(crate) const BROKEN: Ends = (0, 1, 0, 0);
+
+impl Told {
+    pub(crate) fn ends(&self) -> Ends {
+        (self.terminals, self.errors.len(), self.late, self.broken.len())
+    }
+}
+
 /// A plain reply.
 pub(crate) fn plain(dialect: Dialect, body: &Value) -> Told {
     let mut told = Told::default();

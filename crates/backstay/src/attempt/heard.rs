@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use backstay_decide::fault::Fault;
-use backstay_decide::latency::Gaps;
 use backstay_wire::Dialect;
 use backstay_wire::chat::Fold;
 use backstay_wire::frame::sse::{Decoder, Frame, Limits};
@@ -61,14 +60,8 @@ pub(crate) fn seen(mut armed: Armed, heard: Heard, choices: usize, clock: &Clock
         status: Some(head.status),
         request_id: classify::request_id(&head.headers),
         took: heard.took,
-        first_token: None,
-        gaps: Gaps::default(),
         limits: classify::limits(&head.headers, clock),
-        signals: Vec::new(),
-        cut: None,
-        stopped: None,
-        result: result.map(|whole| Got::Whole(Box::new(whole))),
-        armed,
+        ..Seen::of(armed, result.map(|whole| Got::Whole(Box::new(whole))))
     };
     (seen, shown)
 }
@@ -76,19 +69,7 @@ pub(crate) fn seen(mut armed: Armed, heard: Heard, choices: usize, clock: &Clock
 /// The end of an attempt that brought no response.
 pub(crate) fn nothing(armed: Armed, fault: Fault, took: Duration) -> Seen {
     let failure = Failure::new(fault, "no response came");
-    Seen {
-        armed,
-        result: Err(failure),
-        status: None,
-        request_id: None,
-        took,
-        first_token: None,
-        gaps: Gaps::default(),
-        limits: Vec::new(),
-        signals: Vec::new(),
-        cut: None,
-        stopped: None,
-    }
+    Seen { took, ..Seen::of(armed, Err(failure)) }
 }
 
 /// The whole reply, of so many choices, that a stream says.

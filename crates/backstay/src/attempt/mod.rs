@@ -77,6 +77,23 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
+    /// Of an attempt that ended so, of which no more is known.
+    fn of(armed: Armed, result: Result<Got, Failure>) -> Self {
+        Self {
+            armed,
+            result,
+            status: None,
+            request_id: None,
+            took: Duration::ZERO,
+            first_token: None,
+            gaps: Gaps::default(),
+            limits: Vec::new(),
+            signals: Vec::new(),
+            cut: None,
+            stopped: None,
+        }
+    }
+
     /// What the clock saw.
     pub(crate) fn timed(&self) -> Timed {
         Timed { took: self.took, first_token: self.first_token, gaps: self.gaps }
@@ -172,19 +189,8 @@ pub(crate) async fn race(engine: &Engine, contract: &Contract, shot: Box<Shot>) 
         Form::Stream => Going::Folded,
     });
     let timers = armed.stream_timers();
-    let mut seen = Seen {
-        result: Err(Failure::new(Fault::ConnectionLost, "not sent")),
-        status: None,
-        request_id: None,
-        took: Duration::ZERO,
-        first_token: None,
-        gaps: Gaps::default(),
-        limits: Vec::new(),
-        signals: Vec::new(),
-        cut: None,
-        stopped: None,
-        armed,
-    };
+    let not_sent = Failure::new(Fault::ConnectionLost, "not sent");
+    let mut seen = Seen::of(armed, Err(not_sent));
     let result = one(engine, contract, &mut seen, timers).await;
     seen.took = timers.sent.elapsed();
     if let Ok(Got::Live(opened) | Got::Doubtful(opened, _)) = &result {

@@ -172,15 +172,7 @@ fn with_format(ask: &Ask, head: &Scanned, name: &str, schema: &Value) -> Vec<u8>
             let schema = json!({"name": plain(name), "schema": schema});
             json!({"type": "json_schema", "json_schema": schema})
         }
-        Dialect::Anthropic => {
-            let raw = head.raw(&ask.body, "output_config").unwrap_or(b"{}");
-            let mut config: Value = serde_json::from_slice(raw).unwrap_or_default();
-            if !config.is_object() {
-                config = json!({});
-            }
-            config["format"] = json!({"type": "json_schema", "schema": schema});
-            config
-        }
+        Dialect::Anthropic => contract::output_config(head, &ask.body, schema),
     };
     let field = contract::format_field(ask.dialect);
     let edits = [

@@ -46,7 +46,7 @@ pub use cap::{Cap, CapOwner};
 pub use fingerprint::Fingerprint;
 pub use presence::{MAX_UNHEARD, Presence};
 use shape::Print;
-pub(crate) use shape::field as format_field;
+pub(crate) use shape::{field as format_field, output_config};
 pub use simulated::{SIMULATED, Simulated};
 
 /// Deepest nesting of a request: more than any real tool schema, far below a stack's end.

@@ -6,7 +6,7 @@ use backstay_decide::Local;
 use backstay_wire::Dialect;
 use backstay_wire::dialect::Malformed;
 use backstay_wire::scan::Scanned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Ask, malformed};
 use crate::engine::{Engine, Ready};
@@ -162,6 +162,17 @@ pub(crate) fn field(dialect: Dialect) -> &'static str {
         Dialect::OpenaiChat => "response_format",
         Dialect::Anthropic => "output_config",
     }
+}
+
+/// The `output_config` of a Messages request with `schema` as its format, and what else it says.
+pub(crate) fn output_config(head: &Scanned, body: &[u8], schema: &Value) -> Value {
+    let raw = head.raw(body, field(Dialect::Anthropic)).unwrap_or(b"{}");
+    let mut config: Value = serde_json::from_slice(raw).unwrap_or_default();
+    if !config.is_object() {
+        config = json!({});
+    }
+    config["format"] = json!({"type": "json_schema", "schema": schema});
+    config
 }
 
 fn own_format(head: &Scanned, ask: &Ask) -> Result<Option<Own>, Malformed> {

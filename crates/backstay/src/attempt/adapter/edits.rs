@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::fit::{Asking, Fit, Held, Parameters};
 use super::{Form, Turned, prompt};
-use crate::contract::{Added, CapOwner, Contract, Wants, cap_fields};
+use crate::contract::{Added, CapOwner, Contract, Wants, cap_fields, output_config};
 use crate::fault::CallError;
 use crate::policy::{CapField, Target};
 
@@ -217,15 +217,7 @@ fn written(contract: &Contract, held: &Held) -> String {
             }
             json!({"type": "json_schema", "json_schema": named}).to_string()
         }
-        Dialect::Anthropic => {
-            let raw = contract.head.raw(&contract.ask.body, "output_config").unwrap_or(b"{}");
-            let mut config: Value = serde_json::from_slice(raw).unwrap_or_default();
-            if !config.is_object() {
-                config = json!({});
-            }
-            config["format"] = json!({"type": "json_schema", "schema": **schema});
-            config.to_string()
-        }
+        Dialect::Anthropic => output_config(&contract.head, &contract.ask.body, schema).to_string(),
     }
 }
 
