@@ -1,7 +1,7 @@
 //! What is shared by all calls: the plan in force, the health of targets, the connections, the log.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use backstay_decide::Moment;
@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::contract::{Caller, may_use};
 use crate::fault::CallError;
 use crate::policy::{Policy, Queueing, Route, RouteMode};
-use crate::record::{Alerts, CallLog, Metrics};
+use crate::record::{Alerts, CallLog, Lines, Metrics, PARTS, Trouble};
 use crate::recover::Template;
 use crate::route::{self, Health, Snapshot};
 use crate::validate::rules::Rule;
@@ -45,11 +45,12 @@ struct Shared {
     call_log: CallLog,
     metrics: Metrics,
     alerts: Alerts,
+    lines: OnceLock<Lines>,
     judge: Judge,
     line: ArcSwap<Line<Seats>>,
     purses: Purses,
     #[cfg(feature = "bench")]
-    canned: std::sync::OnceLock<bytes::Bytes>,
+    canned: OnceLock<bytes::Bytes>,
 }
 
 /// A policy with its schemas and rules compiled.
@@ -101,11 +102,12 @@ impl Engine {
                 call_log,
                 metrics: Metrics::new(),
                 alerts: Alerts::default(),
+                lines: OnceLock::new(),
                 judge: Judge::default(),
                 line: ArcSwap::from_pointee(line),
                 purses: Purses::default(),
                 #[cfg(feature = "bench")]
-                canned: std::sync::OnceLock::new(),
+                canned: OnceLock::new(),
             }),
             transport: Arc::new(Transport::new()),
         })
@@ -238,9 +240,26 @@ impl Engine {
         self.shared.health.snapshots(self.now())
     }
 
+    /// Watches the lines of the program's log as well. The first that are given are those.
+    pub fn watch_lines(&self, lines: Lines) {
+        let _ = self.shared.lines.set(lines);
+    }
+
+    /// What works beside the calls and does not do its work now. Calls go on all the same. Empty: all
+    /// is well.
+    pub fn troubles(&self) -> Vec<Trouble> {
+        let Shared { call_log, alerts, lines, .. } = &*self.shared;
+        let notes =
+            [call_log.trouble(), alerts.delivery().trouble(), lines.get().and_then(Lines::trouble)];
+        let both = PARTS.into_iter().zip(notes);
+        both.filter_map(|(part, note)| Some(Trouble { part, note: note? })).collect()
+    }
+
     /// All metrics as text, with how the targets and the queue stand now.
     pub fn metrics_text(&self) -> String {
-        self.shared.metrics.text_after(self.shared.call_log.dropped(), |metrics| {
+        self.shared.metrics.text(|metrics| {
+            let lines_lost = self.shared.lines.get().map_or(0, Lines::lost);
+            metrics.beside().stand(self.call_log().dropped(), lines_lost, &self.troubles());
             metrics.limits().stand(&self.standings());
             metrics.breakers_stand(&self.targets());
             metrics.queue(&self.line().report());

@@ -1,13 +1,16 @@
 //! `backstay serve`: the gateway, until it is told to stop.
 
+use std::backtrace::Backtrace;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use backstay::record::Lines;
 use backstay_gateway::Gateway;
 use backstay_gateway::auth::Callers;
+use backstay_gateway::config::Settings;
 use backstay_gateway::server::Drained;
 use clap::Args;
 
@@ -42,23 +45,37 @@ pub(crate) struct Serve {
 }
 
 pub(crate) fn run(serve: &Serve) -> ExitCode {
-    logging(serve.log_json);
+    let lines = match Lines::to(std::io::stderr()) {
+        Ok(lines) => lines,
+        Err(error) => {
+            print::talk(&format!("error: no thread to log with: {error}"));
+            return ExitCode::from(2);
+        }
+    };
+    logging(&lines, serve.log_json);
+    let code = logged(serve, &lines);
+    lines.flush();
+    code
+}
+
+/// Serves with all talk going where the log goes: who has stopped reading it holds nothing up.
+fn logged(serve: &Serve, lines: &Lines) -> ExitCode {
     let mut settings = match settings::load(serve.config.as_deref()) {
         Ok(settings) => settings,
         Err(problems) => {
             for problem in &problems {
-                print::talk(&problem.to_string());
+                lines.say(&problem.to_string());
             }
-            print::talk("nothing is served; mend the config, or try `backstay demo`");
+            lines.say("nothing is served; mend the config, or try `backstay demo`");
             return ExitCode::from(settings::exit_code(&problems));
         }
     };
     for warning in &settings.warnings {
-        print::talk(&warning.to_string());
+        lines.say(&warning.to_string());
     }
     if let Some(listen) = serve.listen {
         if !listen.ip().is_loopback() && settings.keys.is_empty() {
-            print::talk("error: a listen address outside this machine needs [keys] in the config");
+            lines.say("error: a listen address outside this machine needs [keys] in the config");
             return ExitCode::from(1);
         }
         settings.server.listen = listen;
@@ -66,24 +83,25 @@ pub(crate) fn run(serve: &Serve) -> ExitCode {
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
-            print::talk(&format!("error: no threads to run on: {error}"));
+            lines.say(&format!("error: no threads to run on: {error}"));
             return ExitCode::from(2);
         }
     };
-    let served = runtime.block_on(until_stopped(settings));
+    let served = runtime.block_on(until_stopped(settings, lines));
     // A name being looked up or a log being written may hold a thread; the process does not wait.
     runtime.shutdown_timeout(LINGER);
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            print::talk(&format!("error: {error:#}"));
+            lines.say(&format!("error: {error:#}"));
             ExitCode::from(2)
         }
     }
 }
 
-async fn until_stopped(settings: backstay_gateway::config::Settings) -> anyhow::Result<()> {
+async fn until_stopped(settings: Settings, lines: &Lines) -> anyhow::Result<()> {
     let engine = settings::engine(&settings)?;
+    engine.watch_lines(lines.clone());
     let callers = Callers::new(&settings.keys).with_admin(settings.admin_key.as_ref());
     let listen = settings.server.listen;
     let running = Gateway::new(engine, callers, settings.server)
@@ -91,16 +109,18 @@ async fn until_stopped(settings: backstay_gateway::config::Settings) -> anyhow::
         .start()
         .await
         .map_err(|error| anyhow::anyhow!("{listen} cannot be listened on: {error}"))?;
-    print::line(&format!("listening on http://{}", running.address()));
+    let listening = format!("listening on http://{}", running.address());
+    // Not awaited: nobody may read it.
+    tokio::task::spawn_blocking(move || print::line(&listening));
     signal().await;
-    print::talk("stopping: calls under way may end; press Ctrl-C again to cut them");
+    lines.say("stopping: calls under way may end; press Ctrl-C again to cut them");
     tokio::select! {
         drained = running.stop() => {
             if drained == Drained::Cut {
-                print::talk("the drain time is over: calls still under way were cut");
+                lines.say("the drain time is over: calls still under way were cut");
             }
         }
-        () = signal() => print::talk("cut"),
+        () = signal() => lines.say("cut"),
     }
     Ok(())
 }
@@ -121,13 +141,21 @@ pub(crate) async fn signal() {
     }
 }
 
-fn logging(json: bool) {
+/// Sends log lines, and what a panic says, to `lines`.
+fn logging(lines: &Lines, json: bool) {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_env("BACKSTAY_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let lines = lines.clone();
+    let format =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(move || lines.clone());
     if json {
-        lines.json().init();
+        format.json().init();
     } else {
-        lines.with_ansi(false).init();
+        format.with_ansi(false).init();
     }
+    // The usual hook writes to standard error itself, and waits for its reader.
+    std::panic::set_hook(Box::new(|panic| {
+        let backtrace = Backtrace::capture();
+        tracing::error!(%panic, %backtrace, "a thread panicked");
+    }));
 }

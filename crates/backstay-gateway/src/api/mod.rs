@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use backstay::contract::Caller;
 use backstay::fault::CallError;
+use backstay::record::Trouble;
 use backstay_decide::Local;
 use backstay_wire::Dialect;
 use http::header::CONTENT_TYPE;
@@ -76,14 +77,20 @@ fn admit(gateway: &Gateway, headers: &http::HeaderMap) -> Result<Option<Arc<Call
     gateway.callers().admit(headers)
 }
 
-/// Ready as soon as it serves, also while providers are down: they are what it is for.
+/// Ready as soon as it serves, also while providers are down, which is what it is for, and while what
+/// works beside the calls does not: that is told, and no reason to send callers elsewhere.
 fn ready(gateway: &Gateway) -> Response<Sent> {
-    if !gateway.is_draining() {
+    if gateway.is_draining() {
+        let mut response = text("shutting down\n");
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        return response;
+    }
+    let troubles = gateway.engine().troubles();
+    if troubles.is_empty() {
         return text("ready\n");
     }
-    let mut response = text("shutting down\n");
-    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    response
+    let lines = troubles.iter().map(|Trouble { part, note }| format!("{part}: {note}\n"));
+    text(format!("degraded\n{}", lines.collect::<String>()))
 }
 
 fn metrics(gateway: &Gateway) -> Response<Sent> {

@@ -118,7 +118,7 @@ async fn a_call_dropped_at_any_point_gives_back_all_it_holds() {
         );
         answer.await.expect("no place is free").expect("an answer");
     }
-    assert!(engine.metrics().text(0).contains("backstay_calls_in_flight 0"));
+    assert!(engine.metrics_text().contains("backstay_calls_in_flight 0"));
     for model in ["d-1", "d-2"] {
         let log = world.settled_log(model).await;
         let pending = log.iter().filter(|e| e.end == backstay_mock::End::Pending).count();

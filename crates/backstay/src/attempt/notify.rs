@@ -1,7 +1,7 @@
 //! Delivers alerts to the webhook: one at a time, each within a few seconds, twice at most.
 //!
 //! A call never waits for this: it runs in a task of its own, on the connections of its own engine.
-//! What cannot be delivered is counted and told in the log.
+//! What cannot be delivered is counted and told in the log; that it fails shows in `/health/ready`.
 
 use std::time::Duration;
 
@@ -24,6 +24,10 @@ const TOTAL: Duration = Duration::from_secs(5);
 /// Tries for each alert, and the pause between them.
 const TRIES: u32 = 2;
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// What is said of a webhook that fails, to whoever asks: its address may be a secret, and an error has
+/// the host. The log has the error.
+const FAILED: &str = "the webhook did not take the last alert";
 
 /// Delivers what is told from now on. Never ends; dropping it loses at most the alert on its way.
 pub async fn deliver(engine: &Engine) {
@@ -48,18 +52,25 @@ pub async fn deliver(engine: &Engine) {
 async fn post(engine: &Engine, webhook: &Webhook, alert: &Alert) -> Result<(), String> {
     let body = Bytes::from(serde_json::to_vec(alert).map_err(|error| error.to_string())?);
     let mut last = String::new();
+    let delivery = engine.alerts().delivery();
+    delivery.begin();
     for number in 0..TRIES {
         if number > 0 {
             tokio::time::sleep(PAUSE).await;
         }
         let sent = engine.transport().send(request(webhook, body.clone()), CONNECT);
         match timeout(TOTAL, sent).await {
-            Ok(Ok(response)) if response.status().is_success() => return Ok(()),
+            Ok(Ok(response)) if response.status().is_success() => {
+                delivery.done();
+                return Ok(());
+            }
             Ok(Ok(response)) => last = format!("it answered {}", response.status()),
             Ok(Err(fault)) => last = fault.to_string(),
             Err(_) => last = format!("no answer within {TOTAL:?}"),
         }
+        delivery.failed(FAILED.to_owned());
     }
+    delivery.given_up();
     Err(last)
 }
 

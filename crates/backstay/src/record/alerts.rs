@@ -13,6 +13,7 @@ use serde::Serialize;
 use tokio::sync::Notify;
 
 use super::Metrics;
+use super::beside::Work;
 use crate::policy::AlertPolicy;
 
 /// Messages that may wait to be delivered. More at once are a storm that the log tells as well.
@@ -43,6 +44,7 @@ pub(crate) struct Alerts {
     shifts: Mutex<HashMap<String, Shift>>,
     waiting: Mutex<VecDeque<Alert>>,
     bell: Notify,
+    delivery: Work,
 }
 
 impl Alerts {
@@ -88,6 +90,11 @@ impl Alerts {
         None
     }
 
+    /// How their delivery goes.
+    pub(crate) fn delivery(&self) -> &Work {
+        &self.delivery
+    }
+
     /// The next message to deliver. Cancelling the wait loses nothing.
     pub(crate) async fn next(&self) -> Alert {
         loop {
@@ -131,7 +138,7 @@ mod tests {
             alerts.tell(alert, Moment::ORIGIN, &policy(), &metrics);
         }
         alerts.tell(alert("0"), Moment::ORIGIN, &policy(), &metrics);
-        let text = metrics.text(0);
+        let text = metrics.text(|_| {});
         for (fate, count) in [("told", 100), ("dropped", 36), ("kept_back", 1)] {
             let line =
                 format!("backstay_alerts_total{{kind=\"model_gone\",fate=\"{fate}\"}} {count}");

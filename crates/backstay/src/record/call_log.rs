@@ -1,11 +1,11 @@
 //! One row a call, written behind the call's back.
 //!
 //! The engine hands a [`Row`] over and goes on. A full queue drops the row and counts it: the log
-//! may lose rows under pressure, a call may not lose time. A row that cannot be written, as on a
-//! full disk, is lost and counted too.
+//! may lose rows under pressure, a call may not lose time. While the file cannot be written for a
+//! cause that may pass, as a lock or a full disk, rows wait in the queue; for another one they are lost
+//! and counted too.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use backstay_decide::spend::Day;
 use serde::{Deserialize, Serialize};
@@ -90,7 +90,6 @@ pub struct Row {
 #[derive(Clone, Debug)]
 pub struct CallLog {
     place: Place,
-    dropped: Arc<AtomicU64>,
 }
 
 #[derive(Clone, Debug)]
@@ -104,12 +103,12 @@ enum Place {
 impl CallLog {
     /// Keeps nothing.
     pub fn off() -> Self {
-        Self::at(Place::Off)
+        Self { place: Place::Off }
     }
 
     /// Keeps the last `rows` calls in memory; at least 1.
     pub fn memory(rows: usize) -> Self {
-        Self::at(Place::Memory(Arc::new(Memory::new(rows))))
+        Self { place: Place::Memory(Arc::new(Memory::new(rows))) }
     }
 
     /// Keeps calls in an SQLite file, made when it is not there.
@@ -119,37 +118,35 @@ impl CallLog {
     #[cfg(feature = "sqlite")]
     pub fn sqlite(path: &std::path::Path) -> Result<Self, super::store::StoreFault> {
         let writer = super::store::sqlite::Writer::open(path)?;
-        Ok(Self::at(Place::Sqlite(Arc::new(writer))))
-    }
-
-    fn at(place: Place) -> Self {
-        Self { place, dropped: Arc::default() }
+        Ok(Self { place: Place::Sqlite(Arc::new(writer)) })
     }
 
     /// Hands `row` over. Never waits.
     pub fn put(&self, row: Row) {
-        let kept = match &self.place {
-            Place::Off => true,
-            Place::Memory(memory) => {
-                memory.put(row);
-                true
-            }
+        match &self.place {
+            Place::Off => {}
+            Place::Memory(memory) => memory.put(row),
             #[cfg(feature = "sqlite")]
             Place::Sqlite(writer) => writer.put(&row),
-        };
-        if !kept {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Rows lost since the start: the queue was full, or the file could not be written.
     pub fn dropped(&self) -> u64 {
-        let lost = match &self.place {
+        match &self.place {
             Place::Off | Place::Memory(_) => 0,
             #[cfg(feature = "sqlite")]
             Place::Sqlite(writer) => writer.lost(),
-        };
-        self.dropped.load(Ordering::Relaxed) + lost
+        }
+    }
+
+    /// Why rows are not written now. `None`: they are.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        match &self.place {
+            Place::Off | Place::Memory(_) => None,
+            #[cfg(feature = "sqlite")]
+            Place::Sqlite(writer) => writer.trouble(),
+        }
     }
 
     /// The call whose id begins with `id`; the newest of several. `None`: not there.
@@ -178,7 +175,7 @@ impl CallLog {
         }
     }
 
-    /// Waits until everything handed over is kept. Blocks; call it at shutdown.
+    /// Waits, at most five seconds, until everything handed over is kept. Blocks; call it at shutdown.
     pub fn flush(&self) {
         #[cfg(feature = "sqlite")]
         if let Place::Sqlite(writer) = &self.place {

@@ -2,10 +2,12 @@
 //! for the call log, numbers for the metrics.
 //!
 //! Nothing here may hold up a call: rows go through one bounded queue to one writer, and a row
-//! that finds it full is dropped and counted.
+//! that finds it full is dropped and counted. What is beside the calls says itself when it does not work.
 
 mod alerts;
+mod beside;
 pub mod call_log;
+mod lines;
 pub mod metrics;
 mod receipt;
 pub mod store;
@@ -13,7 +15,9 @@ pub mod trail;
 
 pub use alerts::Alert;
 pub(crate) use alerts::Alerts;
+pub use beside::{PARTS, Trouble};
 pub use call_log::{CallLog, Row};
+pub use lines::Lines;
 pub use metrics::{Metrics, TargetMeter};
 pub use receipt::{Known, Outcome, Receipt, Spent};
 pub use trail::{Note, Step, Trail, Word};

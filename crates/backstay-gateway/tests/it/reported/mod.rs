@@ -4,6 +4,7 @@
 //! should come of them, by key. What each key means for us is in `Expected`'s methods; where our
 //! answer differs on purpose, the reason stands there. Cases told in words only are in `scenarios`.
 
+mod beside;
 mod fields;
 mod leaving;
 pub(crate) mod played;

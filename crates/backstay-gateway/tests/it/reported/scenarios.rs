@@ -67,24 +67,16 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Cases without a test, and why.
-const OPEN: &[(&str, &str)] =
-    &[("B225", "there is no store that replicas share, and nothing of one is awaited by a call")];
-
-pub(super) fn is_open(id: &str) -> bool {
-    OPEN.iter().any(|(known, _)| *known == id)
-}
-
 #[test]
 fn every_reported_case_of_a_call_is_played_or_has_a_test_that_is_there() {
     let Some(cases) = cases() else { return };
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let here = [include_str!("scenarios.rs"), include_str!("leaving.rs")];
+    let here =
+        [include_str!("scenarios.rs"), include_str!("leaving.rs"), include_str!("beside.rs")];
     let mut missing = Vec::new();
     for case in &cases {
         let id = case["id"].as_str().expect("an id");
         if !is_call(case)
-            || is_open(id)
             || super::is_played(case)
             || streams::is_played(case)
             || here.iter().any(|text| text.contains(&format!("/// Case {id}")))

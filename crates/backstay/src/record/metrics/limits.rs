@@ -209,7 +209,7 @@ mod tests {
     }
 
     fn levels(metrics: &Metrics, standings: &[Snapshot]) -> String {
-        metrics.text_after(0, |metrics| metrics.limits().stand(standings))
+        metrics.text(|metrics| metrics.limits().stand(standings))
     }
 
     #[test]

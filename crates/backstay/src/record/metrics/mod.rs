@@ -4,6 +4,7 @@
 //! their number is bounded. A target that a caller names itself (`provider/model`) is counted as
 //! `provider/*`.
 
+mod beside;
 mod limits;
 mod queue;
 mod spend;
@@ -24,6 +25,7 @@ use prometheus_client::registry::Registry;
 
 use super::Outcome;
 use crate::operator::TargetView;
+pub use beside::BesideMeters;
 pub use limits::LimitMeters;
 pub use spend::SpendMeters;
 pub use streams::StreamMeters;
@@ -57,7 +59,7 @@ pub struct Metrics {
     alerts: Family<AlertLabels, Counter>,
     shadow: Family<WatchLabels, Counter>,
     rescues: Family<RescueLabels, Counter>,
-    dropped: Gauge,
+    beside: BesideMeters,
     waiting: Family<ClassLabels, Gauge>,
     wait: Family<ClassLabels, Histogram, fn() -> Histogram>,
     left: Family<LeftLabels, Counter>,
@@ -232,7 +234,7 @@ impl Metrics {
             alerts: Family::default(),
             shadow: Family::default(),
             rescues: Family::default(),
-            dropped: Gauge::default(),
+            beside: BesideMeters::default(),
             waiting: Family::default(),
             wait: Family::new_with_constructor(seconds),
             left: Family::default(),
@@ -249,6 +251,7 @@ impl Metrics {
         self.streams.register(&mut registry);
         self.register_queue(&mut registry);
         self.spend.register(&mut registry);
+        self.beside.register(&mut registry);
         registry.register("calls", "Calls ended, by route, outcome and code", self.calls.clone());
         registry.register(
             "call_seconds",
@@ -312,11 +315,6 @@ impl Metrics {
         );
         registry.register("alerts", "Alerts, by what became of them", self.alerts.clone());
         registry.register("orders", "Modes ordered by an operator", self.orders.clone());
-        registry.register(
-            "call_log_rows_dropped",
-            "Call log rows lost: the writer was behind, or the file could not be written",
-            self.dropped.clone(),
-        );
     }
 
     fn register_queue(&self, registry: &mut Registry) {
@@ -333,6 +331,11 @@ impl Metrics {
     /// What is counted of the limits of targets.
     pub fn limits(&self) -> &LimitMeters {
         &self.limits
+    }
+
+    /// What is told of the parts beside the calls.
+    pub fn beside(&self) -> &BesideMeters {
+        &self.beside
     }
 
     /// What callers' keys spend.
@@ -464,17 +467,11 @@ impl Metrics {
         }
     }
 
-    /// Everything as text, as it was last said to stand. `dropped` is the call log's count.
-    pub fn text(&self, dropped: u64) -> String {
-        self.text_after(dropped, |_| {})
-    }
-
-    /// The same, once `stand` has said how things stand now. One at a time: what stands is taken away
-    /// and said anew.
-    pub fn text_after(&self, dropped: u64, stand: impl FnOnce(&Self)) -> String {
+    /// Everything as text, once `stand` has said how things stand now. One at a time: what stands is
+    /// taken away and said anew.
+    pub fn text(&self, stand: impl FnOnce(&Self)) -> String {
         let registry = self.registry.lock();
         stand(self);
-        self.dropped.set(i64::try_from(dropped).unwrap_or(i64::MAX));
         let mut text = String::new();
         if encode(&mut text, &registry).is_err() {
             tracing::error!("metrics could not be written");

@@ -24,6 +24,7 @@ use super::StoreFault;
 use super::packed::Packed;
 use crate::admit::spend::Before;
 use crate::record::Row;
+use crate::record::beside::Work;
 pub use reading::{each, find, newest};
 use writing::Writing;
 
@@ -37,8 +38,12 @@ const MAX_WAITING_BYTES: usize = 16 << 20;
 /// time are one transaction, so a page is written once for many rows, not once a row.
 const GATHER: Duration = Duration::from_millis(20);
 
-/// Longest wait for what is in the buffer to be written.
-const FLUSH: Duration = Duration::from_secs(10);
+/// Longest wait for what is in the buffer to be written. A full one takes a tenth of a second; the rest
+/// is for a file that somebody holds.
+const FLUSH: Duration = Duration::from_secs(5);
+
+/// Between two tries to write to a file that is locked or full. Each waits for a lock as well.
+const REST: Duration = Duration::from_millis(100);
 
 /// The writing side of the log.
 #[derive(Debug)]
@@ -56,8 +61,9 @@ struct Desk {
     came: Condvar,
     /// Somebody waits for the writer, or it is to end.
     urgent: Condvar,
-    /// Rows taken and not written.
+    /// Rows that found no room, and rows taken and not written.
     lost: AtomicU64,
+    work: Work,
 }
 
 #[derive(Debug, Default)]
@@ -90,26 +96,36 @@ impl Writer {
         Ok(Self { desk, thread: Some(thread), path: path.to_owned() })
     }
 
-    /// Leaves `row` for the thread. False when too many wait.
-    pub fn put(&self, row: &Row) -> bool {
+    /// Leaves `row` for the thread; counts it as lost where too many wait.
+    pub fn put(&self, row: &Row) {
         let packed = Packed::of(row);
         let mut waiting = self.desk.waiting.lock();
         let bytes = waiting.rows.bytes() + packed.bytes();
         if waiting.rows.rows() >= MAX_WAITING || bytes > MAX_WAITING_BYTES {
-            return false;
+            self.desk.lost.fetch_add(1, Ordering::Relaxed);
+            return;
         }
         waiting.rows.append(&packed);
         drop(waiting);
         self.desk.came.notify_one();
-        true
     }
 
-    /// Rows taken and then lost because the file could not be written, since the start.
+    /// Rows lost since the start: too many waited, or the file could not be written.
     pub fn lost(&self) -> u64 {
         self.desk.lost.load(Ordering::Relaxed)
     }
 
-    /// Waits, at most ten seconds, until everything left before is written. Rows go on being taken
+    /// Why rows are not written now. `None`: they are.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let why = self.desk.work.trouble()?;
+        let waiting = self.desk.waiting.lock().rows.rows();
+        Some(format!(
+            "{why}; {waiting} rows wait beside those in hand, {} lost so far",
+            self.lost()
+        ))
+    }
+
+    /// Waits, at most five seconds, until everything left before is written. Rows go on being taken
     /// meanwhile.
     pub fn flush(&self) {
         let (done, wait) = sync_channel(1);
@@ -151,6 +167,13 @@ impl Desk {
     fn hurry(&self) {
         self.came.notify_one();
         self.urgent.notify_one();
+    }
+
+    /// Waits a moment before the next try; says whether there is to be none: the log is dropped.
+    fn rests(&self) -> bool {
+        let mut waiting = self.waiting.lock();
+        self.urgent.wait_while_for(&mut waiting, |waiting| !waiting.ended, REST);
+        waiting.ended
     }
 
     /// Takes what is there after a moment's wait, into `rows`; at once when somebody waits for it.

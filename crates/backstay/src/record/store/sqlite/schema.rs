@@ -37,14 +37,21 @@ const ADDED: [(&str, &str); 6] = [
     ("simulated", "TEXT NOT NULL DEFAULT ''"),
 ];
 
+/// Longest wait for a lock of another when the file is opened.
+const OPENING: Duration = Duration::from_secs(5);
+
+/// The same at each try to write: short, since rows are not lost by it, and a stop waits for one try.
+const WRITING: Duration = Duration::from_millis(500);
+
 /// Opens the file at `path` for the one writer, with this version's table.
 pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
-    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.busy_timeout(OPENING)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "normal")?;
     connection.execute_batch(SCHEMA)?;
     add_columns(&connection)?;
+    connection.busy_timeout(WRITING)?;
     Ok(connection)
 }
 

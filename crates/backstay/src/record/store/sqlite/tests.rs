@@ -1,5 +1,8 @@
 //! The call log over real files.
 
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -10,6 +13,7 @@ use rusqlite::Connection;
 use super::reading::first_id;
 use super::{Writer, newest};
 use crate::admit::spend::{Before, Cost};
+use crate::clock::Clock;
 use crate::record::Row;
 
 fn place(name: &str) -> std::path::PathBuf {
@@ -29,7 +33,7 @@ fn a_row_comes_back_as_it_went_in_by_any_prefix_of_its_id() {
         input_tokens: u64::MAX,
         ..Row::default()
     };
-    assert!(writer.put(&row));
+    writer.put(&row);
     let found = writer.find("0197").unwrap().unwrap();
     assert_eq!((found.call_id.as_str(), found.at_ms), ("0197-aa", 7));
     assert_eq!(found.input_tokens, i64::MAX as u64, "clamped, not wrapped");
@@ -49,7 +53,7 @@ fn rows_of_a_batch_that_cannot_be_written_are_counted() {
     let writer = Writer::open(&path).unwrap();
     Connection::open(&path).unwrap().execute_batch("DROP TABLE calls").unwrap();
     for id in ["a", "b", "c"] {
-        assert!(writer.put(&row(id)));
+        writer.put(&row(id));
     }
     writer.flush();
     assert_eq!(writer.lost(), 3);
@@ -61,39 +65,97 @@ fn rows_of_a_batch_that_cannot_be_written_are_counted() {
 fn old_rows_go_also_when_the_process_was_restarted_in_between() {
     let path = place("pruned.sqlite");
     let writer = Writer::open(&path).unwrap();
-    assert!(writer.put(&row("old")) && writer.put(&row("new")));
+    writer.put(&row("old"));
+    writer.put(&row("new"));
     drop(writer);
     let update = "UPDATE calls SET seq = 1019999 WHERE call_id = 'new'";
     Connection::open(&path).unwrap().execute(update, []).unwrap();
     let writer = Writer::open(&path).unwrap();
-    assert!(writer.put(&row("newest")));
+    writer.put(&row("newest"));
     assert!(writer.find("old").unwrap().is_none(), "over a million rows behind");
     assert!(writer.find("newest").unwrap().is_some());
     drop(writer);
     let _ = std::fs::remove_file(&path);
 }
 
+/// A connection that keeps the file of `path` from being written.
+fn lock(path: &Path) -> Connection {
+    let holder = Connection::open(path).unwrap();
+    holder.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    holder
+}
+
+/// Leaves rows, numbered, until one finds no room; how many wait then.
+fn fill(writer: &Writer, from: usize) -> usize {
+    let (lost, mut number) = (writer.lost(), from);
+    while writer.lost() == lost {
+        writer.put(&row(&format!("{number:06}")));
+        number += 1;
+    }
+    writer.desk.waiting.lock().rows.rows()
+}
+
 #[test]
 fn who_waits_for_a_full_queue_does_not_stop_a_call_from_handing_its_row_over() {
     let path = place("full.sqlite");
     let writer = Writer::open(&path).unwrap();
-    let blocker = Connection::open(&path).unwrap();
-    blocker.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let holder = lock(&path);
     // The writer holds a batch and waits for the file; the queue behind it fills up.
-    while writer.put(&row("x")) {}
+    fill(&writer, 0);
     std::thread::sleep(super::GATHER * 3);
-    while writer.put(&row("x")) {}
+    fill(&writer, 100_000);
     std::thread::scope(|scope| {
         let flush = scope.spawn(|| writer.flush());
         std::thread::sleep(super::GATHER * 3);
         let (done, put) = channel();
         let writer = &writer;
-        scope.spawn(move || done.send(writer.put(&row("y"))));
+        scope.spawn(move || {
+            writer.put(&row("y"));
+            done.send(())
+        });
         assert!(put.recv_timeout(Duration::from_millis(500)).is_ok(), "it waits");
         assert!(!flush.is_finished());
-        blocker.execute_batch("COMMIT").unwrap();
+        holder.execute_batch("COMMIT").unwrap();
     });
     drop(writer);
+    let _ = std::fs::remove_file(&path);
+}
+
+#[test]
+fn rows_wait_for_a_locked_file_and_all_that_found_room_are_written_in_the_end() {
+    let path = place("locked.sqlite");
+    let writer = Writer::open(&path).unwrap();
+    let holder = lock(&path);
+    writer.put(&row("first"));
+    std::thread::sleep(super::GATHER * 3);
+    let waiting = fill(&writer, 0);
+    assert_eq!(waiting, super::MAX_WAITING, "one is in hand, and these wait");
+    // Longer than a try waits for the lock.
+    std::thread::sleep(Duration::from_millis(900));
+    let trouble = "database is locked; 8192 rows wait beside those in hand, 1 lost so far";
+    assert_eq!(writer.trouble().as_deref(), Some(trouble));
+    holder.execute_batch("COMMIT").unwrap();
+    writer.flush();
+    assert_eq!((writer.trouble(), writer.lost()), (None, 1));
+    assert_eq!(newest(&path, 10_000).unwrap().len(), 1 + waiting);
+    drop(writer);
+    let _ = std::fs::remove_file(&path);
+}
+
+#[test]
+fn the_end_of_the_log_does_not_wait_for_a_locked_file_and_counts_what_is_lost() {
+    let path = place("ended.sqlite");
+    let writer = Writer::open(&path).unwrap();
+    let holder = lock(&path);
+    writer.put(&row("in hand"));
+    std::thread::sleep(super::GATHER * 3);
+    writer.put(&row("waiting"));
+    let (desk, clock) = (Arc::clone(&writer.desk), Clock::start());
+    drop(writer);
+    let took = clock.now().since_origin();
+    assert!(took < Duration::from_millis(2_500), "{took:?}");
+    assert_eq!(desk.lost.load(Ordering::Relaxed), 2);
+    drop(holder);
     let _ = std::fs::remove_file(&path);
 }
 
@@ -105,7 +167,7 @@ fn a_file_of_an_older_version_gets_its_new_columns_and_keeps_its_rows() {
     older.execute_batch("ALTER TABLE calls DROP COLUMN edits").unwrap();
     drop(older);
     let writer = Writer::open(&path).unwrap();
-    assert!(writer.put(&Row { edits: "fence=1".into(), ..row("a") }));
+    writer.put(&Row { edits: "fence=1".into(), ..row("a") });
     assert_eq!(writer.find("a").unwrap().unwrap().edits, "fence=1");
     drop(writer);
     let older = Connection::open(&path).unwrap();
@@ -138,7 +200,7 @@ fn a_day_is_summed_by_key_from_midnight_to_midnight() {
         },
         of(id(20_000, "e"), "job", ""),
     ] {
-        assert!(writer.put(&row));
+        writer.put(&row);
     }
     let money = |units| Money::of(units).unwrap();
     let app = Before {

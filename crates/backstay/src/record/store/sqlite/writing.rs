@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 
 use super::Desk;
+use crate::record::beside::Note;
 use crate::record::store::packed::{COLUMNS, Field, Packed};
 
 /// Bytes of memory the writer keeps between two batches.
@@ -38,13 +39,8 @@ impl Writing {
         let insert = insert();
         let mut rows = Packed::default();
         while let Some(flushes) = self.desk.take(&mut rows) {
-            let count = rows.rows() as u64;
-            match write(&mut self.connection, &insert, &rows) {
-                Ok(()) => self.written(count),
-                Err(cause) => {
-                    self.desk.lost.fetch_add(count, Ordering::Relaxed);
-                    tracing::error!(%cause, rows = count, "call log rows lost");
-                }
+            if rows.rows() > 0 {
+                self.keep(&insert, &rows);
             }
             if rows.bytes() > KEPT {
                 rows = Packed::default();
@@ -55,6 +51,31 @@ impl Writing {
         }
     }
 
+    /// Writes `rows`, tried again for as long as what is in the way may pass. Where it may not, and at
+    /// the end of the log, they are lost and counted.
+    fn keep(&mut self, insert: &str, rows: &Packed) {
+        let count = rows.rows() as u64;
+        let desk = Arc::clone(&self.desk);
+        desk.work.begin();
+        while let Err(cause) = write(&mut self.connection, insert, rows) {
+            let note = desk.work.failed(cause.to_string());
+            if !may_pass(&cause) || desk.rests() {
+                desk.lost.fetch_add(count, Ordering::Relaxed);
+                desk.work.given_up();
+                tracing::error!(%cause, rows = count, "call log rows lost");
+                return;
+            }
+            if note == Note::News {
+                tracing::error!(%cause, "the call log cannot be written; its rows wait");
+            }
+        }
+        self.written(count);
+        if desk.work.done() == Note::News {
+            let lost = desk.lost.load(Ordering::Relaxed);
+            tracing::warn!(lost, "the call log is written again");
+        }
+    }
+
     fn written(&mut self, rows: u64) {
         let before = self.newest;
         self.newest += rows;
@@ -62,6 +83,14 @@ impl Writing {
             prune(&self.connection);
         }
     }
+}
+
+/// Whether what a write failed of may pass without anybody mending the file.
+fn may_pass(cause: &rusqlite::Error) -> bool {
+    matches!(
+        cause.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::DiskFull)
+    )
 }
 
 /// The statement that writes one row.
