@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use backstay_decide::spend::Day;
@@ -42,6 +41,9 @@ const GATHER: Duration = Duration::from_millis(20);
 /// is for a file that somebody holds.
 const FLUSH: Duration = Duration::from_secs(5);
 
+/// Longest wait at the end for the thread, which makes at most two more tries.
+const LEAVE: Duration = Duration::from_secs(2);
+
 /// Between two tries to write to a file that is locked or full. Each waits for a lock as well.
 const REST: Duration = Duration::from_millis(100);
 
@@ -49,7 +51,6 @@ const REST: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Writer {
     desk: Arc<Desk>,
-    thread: Option<JoinHandle<()>>,
     path: PathBuf,
 }
 
@@ -61,6 +62,8 @@ struct Desk {
     came: Condvar,
     /// Somebody waits for the writer, or it is to end.
     urgent: Condvar,
+    /// The thread is gone.
+    left: Condvar,
     /// Rows that found no room, and rows taken and not written.
     lost: AtomicU64,
     work: Work,
@@ -72,6 +75,7 @@ struct Waiting {
     /// Who waits for all rows before it to be written.
     flushes: Vec<SyncSender<()>>,
     ended: bool,
+    has_left: bool,
 }
 
 impl Writer {
@@ -89,11 +93,16 @@ impl Writer {
         let writing = schema::open(path)
             .and_then(|connection| Writing::new(connection, Arc::clone(&desk)))
             .map_err(|cause| fault("opened", &cause))?;
-        let thread = std::thread::Builder::new()
+        let far = Arc::clone(&desk);
+        let write = move || {
+            writing.all();
+            far.leave();
+        };
+        std::thread::Builder::new()
             .name("call-log".into())
-            .spawn(move || writing.all())
+            .spawn(write)
             .map_err(|cause| fault("written", &cause))?;
-        Ok(Self { desk, thread: Some(thread), path: path.to_owned() })
+        Ok(Self { desk, path: path.to_owned() })
     }
 
     /// Leaves `row` for the thread; counts it as lost where too many wait.
@@ -153,17 +162,27 @@ impl Writer {
     }
 }
 
+/// Waits for the thread, but not for ever: a disk that is gone may hold a write for good.
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.desk.waiting.lock().ended = true;
+        let mut waiting = self.desk.waiting.lock();
+        waiting.ended = true;
         self.desk.hurry();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        self.desk.left.wait_while_for(&mut waiting, |waiting| !waiting.has_left, LEAVE);
+        if !waiting.has_left {
+            let rows = waiting.rows.rows();
+            tracing::error!(rows, "the call log is stuck; its rows and those in hand are lost");
         }
     }
 }
 
 impl Desk {
+    /// The thread has written what it could and closed the file.
+    fn leave(&self) {
+        self.waiting.lock().has_left = true;
+        self.left.notify_all();
+    }
+
     fn hurry(&self) {
         self.came.notify_one();
         self.urgent.notify_one();
