@@ -5,15 +5,16 @@
 //! `provider/*`.
 
 mod beside;
+mod breakers;
 mod limits;
 mod queue;
+mod replies;
 mod spend;
 mod streams;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use backstay_decide::breaker::Turn;
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -24,9 +25,11 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::Outcome;
-use crate::operator::TargetView;
 pub use beside::BesideMeters;
+use breakers::BreakerMeters;
 pub use limits::LimitMeters;
+use queue::QueueMeters;
+use replies::ReplyMeters;
 pub use spend::SpendMeters;
 pub use streams::StreamMeters;
 
@@ -42,28 +45,17 @@ pub struct Metrics {
     latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
     attempts: Family<AttemptLabels, Counter>,
     first_token: Family<TargetLabels, Histogram, fn() -> Histogram>,
-    verdicts: Family<VerdictLabels, Counter>,
     tokens: Family<TokenLabels, Counter>,
-    edits: Family<EditLabels, Counter>,
-    unknown: Family<TargetLabels, Counter>,
-    quirks: Family<QuirkLabels, Counter>,
     in_flight: Gauge,
-    open: Family<PlaneLabels, Gauge>,
-    turns: Family<TurnLabels, Counter>,
-    states: Family<StateLabels, Gauge>,
-    state_seconds: Family<StateLabels, Gauge>,
-    modes: Family<ModeLabels, Gauge>,
-    orders: Family<ModeLabels, Counter>,
     limits: LimitMeters,
     streams: StreamMeters,
     alerts: Family<AlertLabels, Counter>,
     shadow: Family<WatchLabels, Counter>,
     rescues: Family<RescueLabels, Counter>,
     beside: BesideMeters,
-    waiting: Family<ClassLabels, Gauge>,
-    wait: Family<ClassLabels, Histogram, fn() -> Histogram>,
-    left: Family<LeftLabels, Counter>,
-    seats: Gauge,
+    breakers: BreakerMeters,
+    replies: ReplyMeters,
+    queue: QueueMeters,
     spend: SpendMeters,
 }
 
@@ -91,28 +83,6 @@ struct TargetLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PlaneLabels {
-    target: String,
-    plane: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct TurnLabels {
-    target: String,
-    plane: &'static str,
-    from: &'static str,
-    to: &'static str,
-    cause: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StateLabels {
-    target: String,
-    plane: &'static str,
-    state: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct WatchLabels {
     route: String,
     would: &'static str,
@@ -132,46 +102,9 @@ struct AlertLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ModeLabels {
-    target: String,
-    mode: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct VerdictLabels {
-    route: String,
-    target: String,
-    status: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TokenLabels {
     target: String,
     direction: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct QuirkLabels {
-    target: String,
-    quirk: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct EditLabels {
-    kind: &'static str,
-    target: String,
-    model: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ClassLabels {
-    class: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct LeftLabels {
-    class: String,
-    why: &'static str,
 }
 
 fn seconds() -> Histogram {
@@ -217,28 +150,17 @@ impl Metrics {
             latency: Family::new_with_constructor(seconds),
             attempts: Family::default(),
             first_token: Family::new_with_constructor(seconds),
-            verdicts: Family::default(),
             tokens: Family::default(),
-            edits: Family::default(),
-            unknown: Family::default(),
-            quirks: Family::default(),
             in_flight: Gauge::default(),
-            open: Family::default(),
-            turns: Family::default(),
-            states: Family::default(),
-            state_seconds: Family::default(),
-            modes: Family::default(),
-            orders: Family::default(),
             limits: LimitMeters::default(),
             streams: StreamMeters::default(),
             alerts: Family::default(),
             shadow: Family::default(),
             rescues: Family::default(),
             beside: BesideMeters::default(),
-            waiting: Family::default(),
-            wait: Family::new_with_constructor(seconds),
-            left: Family::default(),
-            seats: Gauge::default(),
+            breakers: BreakerMeters::default(),
+            replies: ReplyMeters::default(),
+            queue: QueueMeters::default(),
             spend: SpendMeters::default(),
         };
         metrics.register();
@@ -249,83 +171,25 @@ impl Metrics {
         let mut registry = self.registry.lock();
         self.limits.register(&mut registry);
         self.streams.register(&mut registry);
-        self.register_queue(&mut registry);
+        self.queue.register(&mut registry);
         self.spend.register(&mut registry);
         self.beside.register(&mut registry);
+        self.replies.register(&mut registry);
+        self.breakers.register(&mut registry);
         registry.register("calls", "Calls ended, by route, outcome and code", self.calls.clone());
-        registry.register(
-            "call_seconds",
-            "Time from a call's arrival to its last byte",
-            self.latency.clone(),
-        );
-        registry.register(
-            "attempts",
-            "Requests to providers, by target and fault (empty: a reply)",
-            self.attempts.clone(),
-        );
-        registry.register(
-            "first_token_seconds",
-            "Time from sending to the first content of a stream",
-            self.first_token.clone(),
-        );
-        registry.register(
-            "verdicts",
-            "Replies judged, by route, target and status",
-            self.verdicts.clone(),
-        );
-        registry.register(
-            "edits",
-            "Edits made to replies, by kind, target and the provider's model",
-            self.edits.clone(),
-        );
+        let latency = "Time from a call's arrival to its last byte";
+        registry.register("call_seconds", latency, self.latency.clone());
+        let attempts = "Requests to providers, by target and fault (empty: a reply)";
+        registry.register("attempts", attempts, self.attempts.clone());
+        let first_token = "Time from sending to the first content of a stream";
+        registry.register("first_token_seconds", first_token, self.first_token.clone());
         registry.register("tokens", "Tokens providers reported", self.tokens.clone());
-        registry.register(
-            "unknown_elements",
-            "Elements of replies this version does not know",
-            self.unknown.clone(),
-        );
-        registry.register(
-            "quirks",
-            "Replies put right that were not as their dialect has it, by kind",
-            self.quirks.clone(),
-        );
         registry.register("calls_in_flight", "Calls not yet ended", self.in_flight.clone());
-        registry.register(
-            "breaker_open",
-            "Breakers of a target that keep calls away, by plane",
-            self.open.clone(),
-        );
-        registry.register("breaker_changes", "Changes of breakers, by plane", self.turns.clone());
-        registry.register(
-            "breaker_state",
-            "Breakers of a target in each state, by plane",
-            self.states.clone(),
-        );
-        registry.register(
-            "breaker_state_seconds",
-            "How long a breaker of a target has been in its state; the longest, by plane",
-            self.state_seconds.clone(),
-        );
-        registry.register("target_mode", "The mode of a target's breakers", self.modes.clone());
         registry.register("shadow", "Calls only watched, by what would be", self.shadow.clone());
-        registry.register(
-            "rescues",
-            "Streams that broke after their release and were to go on, by how and what came of it",
-            self.rescues.clone(),
-        );
+        let rescues =
+            "Streams that broke after their release and were to go on, by how and what came of it";
+        registry.register("rescues", rescues, self.rescues.clone());
         registry.register("alerts", "Alerts, by what became of them", self.alerts.clone());
-        registry.register("orders", "Modes ordered by an operator", self.orders.clone());
-    }
-
-    fn register_queue(&self, registry: &mut Registry) {
-        registry.register("queue_waiting", "Calls that wait for a seat", self.waiting.clone());
-        registry.register(
-            "queue_wait_seconds",
-            "How long calls waited that had to wait for a seat",
-            self.wait.clone(),
-        );
-        registry.register("queue_left", "Calls that got no seat, by the reason", self.left.clone());
-        registry.register("seats_taken", "Calls that have a seat", self.seats.clone());
     }
 
     /// What is counted of the limits of targets.
@@ -395,43 +259,6 @@ impl Metrics {
         self.first_token.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
-    /// A reply was judged.
-    pub fn judged(&self, route: &str, target: &str, status: &'static str) {
-        let labels = VerdictLabels { route: route.into(), target: label(target), status };
-        self.verdicts.get_or_create(&labels).inc();
-    }
-
-    /// A reply was handed on with `count` edits of a kind. `model` is the provider's name of it;
-    /// empty where the caller named it.
-    pub fn edited(&self, kind: &'static str, count: u32, target: &str, model: &str) {
-        let labels = EditLabels { kind, target: label(target), model: model.into() };
-        self.edits.get_or_create(&labels).inc_by(count.into());
-    }
-
-    /// A reply was not as its dialect has it, and was put right.
-    pub fn quirk(&self, target: &str, quirk: &'static str) {
-        self.quirks.get_or_create(&QuirkLabels { target: label(target), quirk }).inc();
-    }
-
-    /// A reply held `count` elements not known here.
-    pub fn unknown(&self, target: &str, count: u64) {
-        self.unknown.get_or_create(&TargetLabels { target: label(target) }).inc_by(count);
-    }
-
-    /// A breaker of a target changed, and so many of its plane keep calls away now.
-    pub fn breaker(&self, target: &str, turn: &Turn, shut: usize) {
-        let (target, plane) = (label(target), turn.plane.name());
-        let open = PlaneLabels { target: target.clone(), plane };
-        self.open.get_or_create(&open).set(i64::try_from(shut).unwrap_or(i64::MAX));
-        let ((from, to), cause) = (turn.change.ends(), turn.change.cause());
-        self.turns.get_or_create(&TurnLabels { target, plane, from, to, cause }).inc();
-    }
-
-    /// An operator ordered a mode for a target; `normal`: the config's again.
-    pub fn ordered(&self, target: &str, mode: &'static str) {
-        self.orders.get_or_create(&ModeLabels { target: label(target), mode }).inc();
-    }
-
     /// What would have become of a call on a route that only watches.
     pub fn watched(&self, route: &str, would: &'static str) {
         self.shadow.get_or_create(&WatchLabels { route: route.into(), would }).inc();
@@ -445,26 +272,6 @@ impl Metrics {
     /// What became of an alert: `told`, `kept_back`, `delivered` or `dropped`.
     pub fn alerted(&self, kind: &'static str, fate: &'static str) {
         self.alerts.get_or_create(&AlertLabels { kind, fate }).inc();
-    }
-
-    /// How the breakers of targets stand now, in place of what was said before.
-    pub fn breakers_stand(&self, targets: &[TargetView]) {
-        self.states.clear();
-        self.state_seconds.clear();
-        self.modes.clear();
-        for view in targets {
-            let target = label(&view.target);
-            let mode = ModeLabels { target: target.clone(), mode: view.mode };
-            self.modes.get_or_create(&mode).set(1);
-            for breaker in &view.breakers {
-                let (plane, state) = (breaker.plane, breaker.state);
-                let labels = StateLabels { target: target.clone(), plane, state };
-                self.states.get_or_create(&labels).inc();
-                let lasts = i64::try_from(breaker.state_seconds).unwrap_or(i64::MAX);
-                let longest = self.state_seconds.get_or_create(&labels);
-                longest.set(longest.get().max(lasts));
-            }
-        }
     }
 
     /// Everything as text, once `stand` has said how things stand now. One at a time: what stands is
