@@ -3,14 +3,16 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use tokio::time::Instant;
+
+use super::driven::{Drive, WeakDrive, introduce};
 
 /// How long a connection must have lain idle before its end can be told from a failure: servers
 /// close idle ones after 2 s and more.
@@ -35,12 +37,24 @@ struct Turn {
     state: AtomicU8,
     /// When something was read last, in milliseconds after it was opened.
     read: AtomicU64,
+    /// Who can drive it, once that is known.
+    drive: OnceLock<WeakDrive>,
 }
 
 impl Turns {
     fn new() -> Self {
         let (state, read) = (AtomicU8::new(BUSY), AtomicU64::new(0));
-        Self(Arc::new(Turn { opened: Instant::now(), state, read }))
+        Self(Arc::new(Turn { opened: Instant::now(), state, read, drive: OnceLock::new() }))
+    }
+
+    /// They are those of a connection that can be driven.
+    pub(super) fn are_of(&self, drive: WeakDrive) {
+        let _ = self.0.drive.set(drive);
+    }
+
+    /// The connection, where it can be driven and is not closed.
+    pub(super) fn drive(&self) -> Option<Drive> {
+        self.0.drive.get().and_then(WeakDrive::get)
     }
 
     fn age(&self) -> u64 {
@@ -80,11 +94,19 @@ impl Turns {
 pub(super) struct Kept<T> {
     inner: T,
     turns: Turns,
+    /// Whether its job knows that it is this connection's.
+    is_introduced: bool,
 }
 
 impl<T> Kept<T> {
     pub(super) fn new(inner: T) -> Self {
-        Self { inner, turns: Turns::new() }
+        Self { inner, turns: Turns::new(), is_introduced: false }
+    }
+
+    fn introduce(&mut self) {
+        if !self.is_introduced {
+            self.is_introduced = introduce(&self.turns);
+        }
     }
 }
 
@@ -107,6 +129,7 @@ impl<T: Read + Unpin> Read for Kept<T> {
         cx: &mut Context<'_>,
         buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
+        self.introduce();
         let read = Pin::new(&mut self.inner).poll_read(cx, buffer);
         if matches!(read, Poll::Ready(Ok(()))) {
             self.turns.read();

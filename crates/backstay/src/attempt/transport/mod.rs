@@ -4,6 +4,8 @@
 //! resets its stream under HTTP/2, where other calls go on.
 //! Redirects are not followed: a base URL comes from config, and only from there.
 
+mod driven;
+mod incoming;
 mod kept;
 
 use std::collections::HashMap;
@@ -20,13 +22,12 @@ use http_body_util::Full;
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Builder, Client};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::rt::TokioTimer;
 use parking_lot::Mutex;
 
+use driven::Background;
+pub use incoming::Incoming;
 use kept::{Kept, Turns};
-
-/// A response whose body is still to be read.
-pub type Incoming = hyper::body::Incoming;
 
 /// A connection unused for this long is closed: below the 60 s after which common load balancers
 /// drop theirs in silence.
@@ -127,7 +128,7 @@ impl Transport {
     ) -> Result<Response<Incoming>, SendFault> {
         let pool = self.pool(connect);
         let authority = request.uri().authority().cloned();
-        pool.request(request).await.map_err(|error| {
+        pool.request(request).await.map(Incoming::of).map_err(|error| {
             let host = authority.map(|authority| authority.to_string()).unwrap_or_default();
             let cause = innermost(&error);
             if error.is_connect() {
@@ -158,7 +159,7 @@ impl Transport {
 
 /// How connections are kept and watched.
 fn pooling() -> Builder {
-    let mut pooling = Client::builder(TokioExecutor::new());
+    let mut pooling = Client::builder(Background);
     pooling
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
