@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use backstay::policy::{OnSemantic, RefusalPolicy, RouteMode, Structured, Upstream};
 use backstay_wire::lower::Subset;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Unexpected, Visitor};
@@ -137,6 +138,15 @@ pub(super) enum RouteModeWord {
     Shadow,
 }
 
+impl RouteModeWord {
+    pub(super) fn mode(self) -> RouteMode {
+        match self {
+            Self::Normal => RouteMode::Normal,
+            Self::Shadow => RouteMode::Shadow,
+        }
+    }
+}
+
 /// How far a model can be held to a schema.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -147,6 +157,16 @@ pub(super) enum StructuredWord {
     JsonObject,
     /// Nothing is sent.
     None,
+}
+
+impl StructuredWord {
+    pub(super) fn structured(self) -> Structured {
+        match self {
+            Self::JsonSchema => Structured::JsonSchema,
+            Self::JsonObject => Structured::JsonObject,
+            Self::None => Structured::Nothing,
+        }
+    }
 }
 
 /// What a provider takes of JSON Schema.
@@ -198,6 +218,16 @@ pub(super) enum UpstreamWord {
     AsAsked,
 }
 
+impl UpstreamWord {
+    pub(super) fn upstream(self) -> Upstream {
+        match self {
+            Self::Auto => Upstream::Auto,
+            Self::Stream => Upstream::Stream,
+            Self::AsAsked => Upstream::AsAsked,
+        }
+    }
+}
+
 /// How the work is spread over threads.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -225,6 +255,15 @@ pub(super) enum RefusalWord {
     LastResort,
     /// The next tier.
     NextTier,
+}
+
+impl RefusalWord {
+    pub(super) fn on_refusal(self) -> RefusalPolicy {
+        match self {
+            Self::LastResort => RefusalPolicy::LastResort,
+            Self::NextTier => RefusalPolicy::NextTier,
+        }
+    }
 }
 
 /// What a stream leads to that breaks after its release.
@@ -271,6 +310,16 @@ pub(super) enum SemanticWord {
     Reject,
     /// The call ends at the last resort, where a person looks at it.
     Human,
+}
+
+impl SemanticWord {
+    pub(super) fn on_semantic(self) -> OnSemantic {
+        match self {
+            Self::Reask => OnSemantic::Reask,
+            Self::Reject => OnSemantic::Reject,
+            Self::Human => OnSemantic::Human,
+        }
+    }
 }
 
 /// The longest time a file may ask for: longer is a slip of the unit.

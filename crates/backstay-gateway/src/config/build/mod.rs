@@ -19,6 +19,7 @@ mod rule;
 mod secret;
 mod server;
 mod stream;
+mod tiers;
 mod timeouts;
 
 use std::collections::BTreeMap;

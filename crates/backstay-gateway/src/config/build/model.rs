@@ -1,14 +1,16 @@
 //! `[models.NAME]`.
 
+use std::sync::Arc;
+
 use backstay::policy::{
-    CredentialSource, Pinning, Prefill, Price, Prices, Provider, Structured, Target, Tariff,
+    CredentialSource, Pinning, Prefill, Price, Prices, Provider, Target, Tariff,
 };
 use backstay_wire::Dialect;
 use jiff::civil::Date;
 
 use super::{Loading, Named, Section};
 use crate::config::file::{File, ModelTable};
-use crate::config::words::{PrefillWord, StructuredWord, SubsetWord};
+use crate::config::words::{PrefillWord, SubsetWord};
 
 /// How long before a model's retirement a warning begins, in days.
 const NOTICE_DAYS: i64 = 60;
@@ -40,15 +42,7 @@ impl Loading<'_> {
         self.breaker_ranges(&["models", name, "breaker"], &table.breaker, &file.breaker);
         let model = self.model_name(name, table);
         self.lint_retirement(name, table);
-        let path = ["models", name, "provider"];
-        let Some(wanted) = &table.provider else {
-            self.missing(&path, "provider = \"NAME\"");
-            return None;
-        };
-        if !file.providers.contains_key(wanted) && !self.tree.has(&["providers", wanted]) {
-            self.unknown(&path, Section::Providers, wanted, &file.providers);
-        }
-        let provider = providers.get(wanted)?;
+        let provider = self.provider_of(name, table, file, providers)?;
         let model = match model? {
             ModelName::This(name) => Some(name),
             ModelName::Callers => None,
@@ -64,11 +58,7 @@ impl Loading<'_> {
             context_tokens: table.context_tokens,
             max_output_tokens: table.max_output_tokens,
             prices: self.prices(name, table),
-            structured: match table.structured {
-                StructuredWord::JsonSchema => Structured::JsonSchema,
-                StructuredWord::JsonObject => Structured::JsonObject,
-                StructuredWord::None => Structured::Nothing,
-            },
+            structured: table.structured.structured(),
             subset: table.schema_subset.map(SubsetWord::subset),
             streams: table.streams,
             prefill: self.prefill(name, table, provider),
@@ -76,6 +66,25 @@ impl Loading<'_> {
             limits: self.limits(name, table, provider, &file.retries),
             breaker: super::breaker::rules(&table.breaker.over(&file.breaker)),
         })
+    }
+
+    /// The provider it is asked of. `None`: it is wrong, and noted.
+    fn provider_of<'p>(
+        &mut self,
+        name: &str,
+        table: &ModelTable,
+        file: &File,
+        providers: &'p Named<Provider>,
+    ) -> Option<&'p Arc<Provider>> {
+        let path = ["models", name, "provider"];
+        let Some(wanted) = &table.provider else {
+            self.missing(&path, "provider = \"NAME\"");
+            return None;
+        };
+        if !file.providers.contains_key(wanted) && !self.tree.has(&["providers", wanted]) {
+            self.unknown(&path, Section::Providers, wanted, &file.providers);
+        }
+        providers.get(wanted)
     }
 
     /// What the provider is asked for. `None`: it is wrong, and noted.

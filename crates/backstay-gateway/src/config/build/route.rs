@@ -2,18 +2,13 @@
 
 use std::sync::Arc;
 
-use backstay::policy::{
-    AfterRelease, OnDisconnect, OnSemantic, Pattern, RefusalPolicy, Route, RouteMode, Target,
-    Upstream,
-};
+use backstay::policy::{AfterRelease, OnDisconnect, Pattern, Route, Target};
 
 use super::revision::revision;
-use super::{Loading, Named, Section};
+use super::{Loading, Named};
 use crate::config::file::{File, RouteTable};
 use crate::config::problem::Problem;
-use crate::config::words::{
-    AfterReleaseWord, DisconnectWord, RefusalWord, RouteModeWord, SemanticWord, Tier, UpstreamWord,
-};
+use crate::config::words::{AfterReleaseWord, DisconnectWord};
 
 /// The most attempts a call may make at all.
 const MAX_ATTEMPTS: u32 = 6;
@@ -73,10 +68,7 @@ impl Loading<'_> {
         let mut route = Route {
             name: name.into(),
             pattern: Pattern(collapsed(name)),
-            mode: match table.mode {
-                RouteModeWord::Normal => RouteMode::Normal,
-                RouteModeWord::Shadow => RouteMode::Shadow,
-            },
+            mode: table.mode.mode(),
             deadline: table.deadline.0,
             timeouts,
             max_attempts,
@@ -89,25 +81,14 @@ impl Loading<'_> {
             schema,
             rules,
             mending,
-            upstream: match table.upstream {
-                UpstreamWord::Auto => Upstream::Auto,
-                UpstreamWord::Stream => Upstream::Stream,
-                UpstreamWord::AsAsked => Upstream::AsAsked,
-            },
+            upstream: table.upstream.upstream(),
             stream,
             holding: self.holding(name, table),
             after_release: self.after_release(name, table, &tiers),
             guards,
-            on_refusal: match table.on_refusal {
-                RefusalWord::LastResort => RefusalPolicy::LastResort,
-                RefusalWord::NextTier => RefusalPolicy::NextTier,
-            },
+            on_refusal: table.on_refusal.on_refusal(),
             on_disconnect: self.on_disconnect(name, table),
-            on_semantic: match table.on_semantic {
-                SemanticWord::Reask => OnSemantic::Reask,
-                SemanticWord::Reject => OnSemantic::Reject,
-                SemanticWord::Human => OnSemantic::Human,
-            },
+            on_semantic: table.on_semantic.on_semantic(),
             last_resort,
             tiers,
             revision: String::new(),
@@ -160,61 +141,6 @@ impl Loading<'_> {
             let help = "what callers send as `model`: 1 to 200 characters";
             self.note(problem.at(self.tree.key(&["routes", name])).help(help));
         }
-    }
-
-    /// The targets behind `tiers`. `None`: a name is wrong, and noted.
-    fn tiers(
-        &mut self,
-        name: &str,
-        table: &RouteTable,
-        file: &File,
-        targets: &Named<Target>,
-    ) -> Option<Vec<Vec<Arc<Target>>>> {
-        let path = ["routes", name, "tiers"];
-        let Some(written) = &table.tiers else {
-            self.missing(&path, "tiers = [\"MODEL\"]");
-            return None;
-        };
-        if written.is_empty() {
-            self.wrong(&path, "empty-tier", "`tiers` is empty".into(), "name at least one model");
-            return None;
-        }
-        let mut seen = std::collections::BTreeSet::new();
-        let mut tiers = Vec::new();
-        let mut complete = true;
-        for (at, tier) in written.iter().enumerate() {
-            let at = at.to_string();
-            let (names, inner) = (tier.names(), matches!(tier, Tier::Any(_)));
-            if names.is_empty() {
-                let path = ["routes", name, "tiers", &at];
-                self.wrong(&path, "empty-tier", "this tier is empty".into(), "take it out");
-            }
-            let mut built = Vec::new();
-            for (index, wanted) in names.iter().enumerate() {
-                let index = index.to_string();
-                let path = ["routes", name, "tiers", &at, &index];
-                let path = if inner { &path[..] } else { &path[..4] };
-                if !seen.insert(wanted) {
-                    let message = format!("`{wanted}` stands in `tiers` twice");
-                    self.doubt(path, "same-model", message, "name each model once");
-                }
-                if let Some(target) = targets.get(wanted) {
-                    if target.model.is_none() && !name.contains('*') {
-                        let message = format!("`{wanted}` will be asked for a model `{name}`");
-                        let help = "`model = \"*\"` sends on the name the caller gave: the route's";
-                        self.doubt(path, "route-as-model", message, help);
-                    }
-                    built.push(target.clone());
-                    continue;
-                }
-                complete = false;
-                if !self.tree.has(&["models", wanted]) {
-                    self.unknown(path, Section::Models, wanted, &file.models);
-                }
-            }
-            tiers.push(built);
-        }
-        (complete && tiers.iter().all(|tier| !tier.is_empty())).then_some(tiers)
     }
 
     /// Checks the numbers that stand alone or against each other.
