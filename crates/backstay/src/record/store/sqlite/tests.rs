@@ -11,7 +11,8 @@ use backstay_decide::spend::Day;
 use rusqlite::Connection;
 
 use super::reading::first_id;
-use super::{Writer, newest};
+use super::writing::Writing;
+use super::{Desk, Writer, newest, schema};
 use crate::admit::spend::{Before, Cost};
 use crate::clock::Clock;
 use crate::record::Row;
@@ -78,6 +79,22 @@ fn old_rows_go_also_when_the_process_was_restarted_in_between() {
     let _ = std::fs::remove_file(&path);
 }
 
+/// Waits, at most ten seconds, for something that comes by itself.
+fn until(holds: impl Fn() -> bool) {
+    for _ in 0..2_000 {
+        if holds() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("it never came");
+}
+
+/// How many rows wait.
+fn waiting(writer: &Writer) -> usize {
+    writer.desk.waiting.lock().rows.rows()
+}
+
 /// A connection that keeps the file of `path` from being written.
 fn lock(path: &Path) -> Connection {
     let holder = Connection::open(path).unwrap();
@@ -86,13 +103,13 @@ fn lock(path: &Path) -> Connection {
 }
 
 /// Leaves rows, numbered, until one finds no room; how many wait then.
-fn fill(writer: &Writer, from: usize) -> usize {
-    let (lost, mut number) = (writer.lost(), from);
+fn fill(writer: &Writer) -> usize {
+    let (lost, mut number) = (writer.lost(), 0);
     while writer.lost() == lost {
         writer.put(&row(&format!("{number:06}")));
         number += 1;
     }
-    writer.desk.waiting.lock().rows.rows()
+    waiting(writer)
 }
 
 #[test]
@@ -101,9 +118,9 @@ fn who_waits_for_a_full_queue_does_not_stop_a_call_from_handing_its_row_over() {
     let writer = Writer::open(&path).unwrap();
     let holder = lock(&path);
     // The writer holds a batch and waits for the file; the queue behind it fills up.
-    fill(&writer, 0);
-    std::thread::sleep(super::GATHER * 3);
-    fill(&writer, 100_000);
+    writer.put(&row("x"));
+    until(|| waiting(&writer) == 0);
+    fill(&writer);
     std::thread::scope(|scope| {
         let flush = scope.spawn(|| writer.flush());
         std::thread::sleep(super::GATHER * 3);
@@ -127,17 +144,46 @@ fn rows_wait_for_a_locked_file_and_all_that_found_room_are_written_in_the_end() 
     let writer = Writer::open(&path).unwrap();
     let holder = lock(&path);
     writer.put(&row("first"));
-    std::thread::sleep(super::GATHER * 3);
-    let waiting = fill(&writer, 0);
-    assert_eq!(waiting, super::MAX_WAITING, "one is in hand, and these wait");
-    // Longer than a try waits for the lock.
-    std::thread::sleep(Duration::from_millis(900));
+    until(|| waiting(&writer) == 0);
+    assert_eq!(fill(&writer), super::MAX_WAITING, "one is in hand, and these wait");
+    until(|| writer.trouble().is_some());
     let trouble = "database is locked; 8192 rows wait beside those in hand, 1 lost so far";
     assert_eq!(writer.trouble().as_deref(), Some(trouble));
     holder.execute_batch("COMMIT").unwrap();
     writer.flush();
     assert_eq!((writer.trouble(), writer.lost()), (None, 1));
-    assert_eq!(newest(&path, 10_000).unwrap().len(), 1 + waiting);
+    assert_eq!(newest(&path, 10_000).unwrap().len(), 1 + super::MAX_WAITING);
+    drop(writer);
+    let _ = std::fs::remove_file(&path);
+}
+
+#[test]
+fn rows_wait_for_a_full_disk_and_are_written_once_there_is_room() {
+    let path = place("no-room.sqlite");
+    let connection = schema::open(&path).unwrap();
+    let pages: u32 = connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
+    let most = format!("PRAGMA max_page_count = {}", pages + 50);
+    connection.query_row(&most, [], |_| Ok(())).unwrap();
+    let desk = Arc::<Desk>::default();
+    let writing = Writing::new(connection, Arc::clone(&desk)).unwrap();
+    let far = Arc::clone(&desk);
+    std::thread::spawn(move || {
+        writing.all();
+        far.leave();
+    });
+    let writer = Writer { desk, path: path.clone() };
+    let large = |id| Row { edits: "x".repeat(150_000), ..row(id) };
+    writer.put(&large("first"));
+    writer.flush();
+    assert_eq!(writer.trouble(), None);
+    writer.put(&large("second"));
+    until(|| writer.trouble().is_some());
+    let trouble = writer.trouble().unwrap();
+    assert!(trouble.starts_with("database or disk is full; 0 rows wait"), "{trouble}");
+    Connection::open(&path).unwrap().execute("DELETE FROM calls", []).unwrap();
+    writer.flush();
+    assert_eq!((writer.trouble(), writer.lost()), (None, 0));
+    assert_eq!(newest(&path, 10).unwrap()[0].call_id, "second");
     drop(writer);
     let _ = std::fs::remove_file(&path);
 }
@@ -148,7 +194,7 @@ fn the_end_of_the_log_does_not_wait_for_a_locked_file_and_counts_what_is_lost() 
     let writer = Writer::open(&path).unwrap();
     let holder = lock(&path);
     writer.put(&row("in hand"));
-    std::thread::sleep(super::GATHER * 3);
+    until(|| waiting(&writer) == 0);
     writer.put(&row("waiting"));
     let (desk, clock) = (Arc::clone(&writer.desk), Clock::start());
     drop(writer);
