@@ -2,11 +2,14 @@
 //! judging of the reply, and the record, with the call log's own thread counted in. What is left out is
 //! the network on both sides, and the contract, which `contract::settle` makes before. Then what two
 //! threads with a runtime each do together at one target, beside one thread: what they share is the
-//! target, the seats, the counters and the call log. The log's thread is a third one, so on two cores it
-//! is done without the log as well.
+//! target, the seats, the counters and the call log. The log's thread is one more, which on two cores
+//! is idle beside one thread and in the way of two. So the same is done on one core alone, in a process
+//! that `taskset` keeps there, and without a log.
 
 use std::error::Error;
 use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
@@ -29,31 +32,71 @@ const REPLY: &str = r#"{"id":"chatcmpl-1","object":"chat.completion","created":1
 
 const REQUEST: &str = r#"{"model":"local/m","max_tokens":300,"messages":[{"role":"user","content":"Where do lighthouses stand, and why there of all places?"}]}"#;
 
+/// The argument by which this program does the part of it that is done on one core.
+const ONE_CORE: &str = "one-core";
+
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = std::env::temp_dir().join(format!("stages-bench-{}", std::process::id()));
-    fs::create_dir_all(&folder)?;
-    let engine = engine(CallLog::sqlite(&folder.join("calls.sqlite"))?)?;
+    let logged = Logged::begin()?;
+    let unlogged = engine(CallLog::off())?;
+    if std::env::args().nth(1).as_deref() == Some(ONE_CORE) {
+        println!("{} {}", a_second(&logged.engine, 1)?, a_second(&unlogged, 1)?);
+        return Ok(());
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let mut best = [u64::MAX; 2];
     for _ in 0..ROUNDS {
-        let (settled, served) = runtime.block_on(round(&engine))?;
+        let (settled, served) = runtime.block_on(round(&logged.engine))?;
         best = [best[0].min(settled), best[1].min(served)];
     }
-    let logged = [together(&engine, 1)?, together(&engine, 2)?];
-    fs::remove_dir_all(&folder)?;
-    let engine = self::engine(CallLog::off())?;
-    let alone = [together(&engine, 1)?, together(&engine, 2)?];
-    let micros = best.map(|nanos| nanos as f64 / 1e3 / f64::from(CALLS));
-    println!("contract {:.2} us", micros[0]);
-    println!("admit, route, attempt without network, judgement, record {:.2} us", micros[1]);
-    for (what, [one, two]) in [("with the log", logged), ("without a log", alone)] {
-        let a_second =
-            |threads: u32, took: Duration| f64::from(threads * CALLS) / took.as_secs_f64();
-        let (one, two) = (a_second(1, one), a_second(2, two));
+    let [settled, served] = best.map(|nanos| nanos as f64 / 1e3 / f64::from(CALLS));
+    println!("contract {settled:.2} us");
+    println!("admit, route, attempt without network, judgement, record {served:.2} us");
+    let one_core = on_one_core();
+    for (at, what, engine) in [(0, "with the log", &logged.engine), (1, "without a log", &unlogged)]
+    {
+        let (one, two) = (a_second(engine, 1)?, a_second(engine, 2)?);
         let times = two / one;
         println!("calls a second {what}: one thread {one:.0}, two {two:.0}, {times:.2} times");
+        if let Some(alone) = one_core.as_ref().map(|both| both[at]) {
+            let times = two / alone;
+            println!(
+                "    everything on one core: {alone:.0}; two threads on both {times:.2} times"
+            );
+        }
     }
     Ok(())
+}
+
+/// Calls a second of one thread on one core, with the log, whose thread is there too, and without.
+/// `None`: there is no `taskset`, or the first core is not ours.
+fn on_one_core() -> Option<[f64; 2]> {
+    let program = std::env::current_exe().ok()?;
+    let told =
+        Command::new("taskset").args(["-c", "0"]).arg(program).arg(ONE_CORE).output().ok()?;
+    let told = String::from_utf8(told.stdout).ok()?;
+    let mut numbers = told.split_whitespace().map(|number| number.parse::<f64>().ok());
+    Some([numbers.next()??, numbers.next()??])
+}
+
+/// An engine that logs to a file, which goes with it.
+struct Logged {
+    engine: Engine,
+    folder: PathBuf,
+}
+
+impl Logged {
+    fn begin() -> Result<Self, Box<dyn Error>> {
+        let folder = std::env::temp_dir().join(format!("stages-bench-{}", std::process::id()));
+        fs::create_dir_all(&folder)?;
+        let log = CallLog::sqlite(&folder.join("calls.sqlite"))?;
+        Ok(Self { engine: engine(log)?, folder })
+    }
+}
+
+impl Drop for Logged {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
 }
 
 /// An engine whose provider gives [`REPLY`] to everything.
@@ -65,11 +108,11 @@ fn engine(log: CallLog) -> Result<Engine, Box<dyn Error>> {
     Ok(engine)
 }
 
-/// How long `threads` threads take for [`CALLS`] calls each, the best of [`ROUNDS`].
-fn together(engine: &Engine, threads: usize) -> Result<Duration, Box<dyn Error>> {
+/// How many calls a second `threads` threads make, in the best of [`ROUNDS`] of [`CALLS`] calls each.
+fn a_second(engine: &Engine, threads: u32) -> Result<f64, Box<dyn Error>> {
     let mut best = Duration::MAX;
     for _ in 0..ROUNDS {
-        let start = Barrier::new(threads + 1);
+        let start = Barrier::new(usize::try_from(threads)? + 1);
         let took = std::thread::scope(|scope| {
             let running: Vec<_> =
                 (0..threads).map(|_| scope.spawn(|| calls(engine, &start))).collect();
@@ -84,7 +127,7 @@ fn together(engine: &Engine, threads: usize) -> Result<Duration, Box<dyn Error>>
         engine.call_log().flush();
         best = best.min(took);
     }
-    Ok(best)
+    Ok(f64::from(threads * CALLS) / best.as_secs_f64())
 }
 
 /// The calls of one thread, which are settled before it waits for the `start`.

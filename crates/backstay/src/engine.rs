@@ -57,6 +57,7 @@ struct Shared {
 #[derive(Debug, Default)]
 pub struct Plan {
     policy: Policy,
+    directs: route::Directs,
     ready: HashMap<String, Arc<Ready>>,
     /// Whether some route only watches.
     has_shadow: bool,
@@ -305,7 +306,7 @@ impl Plan {
             ready.insert(route.name.clone(), Arc::new(Ready::of(route)?));
         }
         let has_shadow = policy.routes.iter().any(|route| route.mode == RouteMode::Shadow);
-        Ok(Self { policy, ready, has_shadow })
+        Ok(Self { policy, directs: route::Directs::default(), ready, has_shadow })
     }
 
     /// The policy.
@@ -319,9 +320,9 @@ impl Plan {
     pub fn route(&self, model: &str) -> Option<(Arc<Route>, Arc<Ready>)> {
         let configured = self.policy.route(model);
         if configured.is_none_or(|route| route.pattern.is_glob())
-            && let Some(direct) = route::direct(&self.policy, model)
+            && let Some(direct) = self.directs.of(&self.policy, model)
         {
-            return Some((Arc::new(direct), Arc::default()));
+            return Some((direct, Arc::default()));
         }
         let route = configured?;
         let ready = self.ready.get(&route.name).cloned().unwrap_or_default();

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use backstay_decide::Local;
 use backstay_decide::recover::LastResort as Resort;
 use backstay_decide::spend::Took;
+use backstay_decide::{Local, Moment};
 use backstay_wire::dialect::{StreamPlace, UsageEvent};
 use backstay_wire::{Dialect, Reply};
 use bytes::Bytes;
@@ -20,7 +20,7 @@ use crate::attempt::stream::Live;
 use crate::contract::Wants;
 use crate::fault::{CallError, Cause};
 use crate::record::trail::milliseconds;
-use crate::record::{Known, Outcome, Receipt, Row, Step};
+use crate::record::{Known, Outcome, Receipt, RouteMeter, Row, Step};
 use crate::route::{self, Halt};
 
 /// Most notes told to a caller; the call log has all.
@@ -255,10 +255,15 @@ impl Call {
         if std::mem::replace(&mut self.closed, true) {
             return;
         }
-        let ended = self.ended_at.unwrap_or_else(|| self.engine.now());
+        let now = self.engine.now();
+        let ended = self.ended_at.unwrap_or(now);
         let took = ended.since(self.contract.ask.arrived);
         self.charge_seat();
-        self.engine.metrics().ended(self.counted_as(), outcome, code, took);
+        let is_plain = outcome == Outcome::Answered && code.is_empty();
+        match is_plain.then(|| self.route_meter()).flatten() {
+            Some(meter) => self.engine.metrics().answered(meter, took),
+            None => self.engine.metrics().ended(self.counted_as(), outcome, code, took),
+        }
         if self.contract.wants != Wants::Whole {
             self.engine.metrics().streams().ended(self.contract.stream_mode, outcome);
         }
@@ -268,13 +273,13 @@ impl Call {
             "" => self.ending(receipt),
             note => note.to_owned(),
         };
-        self.tell(Step::Ended { outcome: outcome.word().into(), code: told, note });
+        self.tell_at(now, Step::Ended { outcome: outcome.word().into(), code: told, note });
         let contract = &self.contract;
         let caller = contract.ask.caller.as_deref();
         let simulated = contract.simulated.as_ref();
         let row = Row {
             call_id: receipt.call_id.clone(),
-            at_ms: self.arrived_at(),
+            at_ms: self.arrived_at(now),
             route: contract.route.name.clone(),
             model: contract.model.clone(),
             dialect: contract.ask.dialect.name().into(),
@@ -307,6 +312,15 @@ impl Call {
         self.engine.call_log().put(row);
     }
 
+    /// What the call counts if nothing happens to it, at the target it is at. `None`: there is none, or
+    /// its counters have to be looked up.
+    pub(super) fn route_meter(&self) -> Option<&RouteMeter> {
+        let stop = self.stop()?;
+        let (metrics, target) = (self.engine.metrics(), stop.target.id.as_str());
+        let route = self.counted_as();
+        stop.health.meter(metrics, target).of_route(route, || metrics.route(route, target))
+    }
+
     /// What was changed in the answer and lost of it.
     fn ending(&self, receipt: &Receipt) -> String {
         let edits = receipt.edits_told();
@@ -315,8 +329,8 @@ impl Call {
     }
 
     /// When the call arrived, in milliseconds since the Unix epoch.
-    fn arrived_at(&self) -> u64 {
-        let ago = self.engine.now().since(self.contract.ask.arrived);
+    fn arrived_at(&self, now: Moment) -> u64 {
+        let ago = now.since(self.contract.ask.arrived);
         let wall = self.engine.clock().wall().saturating_sub(ago);
         u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use backstay_decide::Moment;
 use backstay_decide::alert::Kind;
 use backstay_decide::breaker::{Transition, Turn};
 use backstay_decide::fault::Fault;
@@ -20,7 +21,7 @@ use crate::attempt::adapter::Form;
 use crate::attempt::{Got, Seen};
 use crate::contract::{CapOwner, Contract, SIMULATED};
 use crate::record::trail::milliseconds;
-use crate::record::{Step, Word};
+use crate::record::{GOOD, Step, Word};
 use crate::route::{Armed, Limit};
 use crate::validate::{INSIDE, Layer, Unfit};
 
@@ -50,8 +51,12 @@ impl Call {
 
     /// Adds a step to the trail.
     pub(super) fn tell(&mut self, step: Step) {
-        let at = self.engine.now().since(self.contract.ask.arrived);
-        self.trail.add(at, step);
+        self.tell_at(self.engine.now(), step);
+    }
+
+    /// Adds a step to the trail that was taken at `now`.
+    pub(super) fn tell_at(&mut self, now: Moment, step: Step) {
+        self.trail.add(now.since(self.contract.ask.arrived), step);
     }
 
     pub(super) fn settled(&mut self) {
@@ -283,13 +288,16 @@ impl Call {
 
     /// What the checks said of a reply.
     pub(super) fn judged(&mut self, unfit: Option<&Unfit>) {
-        let status = unfit.map_or("ok", |unfit| word(unfit.fault));
+        let status = unfit.map_or(GOOD, |unfit| word(unfit.fault));
         self.seen.validation = status;
         let target = self.target_id();
         if let Some(unfit) = unfit.filter(|unfit| unfit.fault == Fault::UnknownFinish) {
             self.unknown_finish(target, &unfit.errors.join("; "));
         }
-        self.engine.metrics().judged(self.counted_as(), target, status);
+        match unfit.is_none().then(|| self.route_meter()).flatten() {
+            Some(meter) => meter.passed(),
+            None => self.engine.metrics().judged(self.counted_as(), target, status),
+        }
         self.watch_shift(target, unfit);
         let errors = unfit.map(logged).unwrap_or_default();
         self.tell(Step::Judged { verdict: status.into(), errors });

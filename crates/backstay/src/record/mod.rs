@@ -18,6 +18,6 @@ pub(crate) use alerts::Alerts;
 pub use beside::{PARTS, Trouble};
 pub use call_log::{CallLog, Row};
 pub use lines::Lines;
-pub use metrics::{Metrics, TargetMeter};
+pub use metrics::{GOOD, Metrics, RouteMeter, TargetMeter};
 pub use receipt::{Known, Outcome, Receipt, Spent};
 pub use trail::{Note, Step, Trail, Word};

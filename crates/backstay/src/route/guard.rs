@@ -185,7 +185,7 @@ pub(super) mod tests {
         });
         let mut policy = policy;
         policy.providers.insert("p".into(), provider);
-        let route = crate::route::direct(&policy, "p/m").unwrap();
+        let route = crate::route::direct::direct(&policy, "p/m").unwrap();
         let mut target = (*route.tiers[0][0]).clone();
         target.limits.places = Bounds { ceiling: places, ..Bounds::default() };
         target

@@ -4,11 +4,11 @@
 //! its neighbours along. Health outlives a reload of the policy, by the target's name.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use backstay_decide::Moment;
-use backstay_decide::breaker::{KeyRest, Order, Plane, Transition, Turn};
+use backstay_decide::breaker::{KeyRest, Order, Plane, Planes, Transition, Turn};
 use backstay_decide::extra::{Arrival, Kind, Refusal};
 use backstay_decide::latency::{Known, PromptSize};
 use backstay_decide::pacing::{Dimension, Seen, Slowed};
@@ -21,7 +21,7 @@ use super::front::TargetLine;
 use super::guard::Held;
 use super::promised::{Promised, Wanted};
 use super::rests::{AllRests, Rests, is_shared};
-use super::standing::{Parts, Snapshot, Stand, Standing};
+use super::standing::{Grip, Parts, Snapshot, Stand, Standing};
 use super::stay::{Stay, StayParts};
 use super::wish::Wish;
 use crate::clock::Clock;
@@ -65,6 +65,8 @@ pub(crate) struct TargetHealth {
     /// Those of its provider's keys that all its targets share.
     rests: Arc<Rests>,
     pub(super) state: Mutex<Standing>,
+    /// The target that the state was last fitted to, and holds: for a look without its lock.
+    fitted: AtomicPtr<Target>,
     /// Replies that reported usage.
     reported: AtomicUsize,
     /// Thousandths of a byte that its tokens take at most, nearly always; a look at it takes no lock. 0: not known.
@@ -90,6 +92,9 @@ pub(crate) struct Taken {
     pub known: Known,
 }
 
+/// What an attempt got of its target, if anything; and what changed there by the time.
+pub(super) type Gripped = (Option<Taken>, Vec<Turn>);
+
 impl Health {
     /// The health of `target` when asked for `model`. A target that moved to another address after
     /// a reload begins anew; one whose places changed keeps the rest.
@@ -102,7 +107,10 @@ impl Health {
             (&self.worded, own.as_str())
         };
         let known = |targets: &Targets| {
-            targets.get(key).filter(|health| health.is_at(target)).map(Arc::clone)
+            targets
+                .get(key)
+                .filter(|health| health.is_fitted(target) || health.is_at(target))
+                .map(Arc::clone)
         };
         let before = known(&targets.read());
         let health = before.unwrap_or_else(|| {
@@ -110,7 +118,7 @@ impl Health {
             // Another call may have made it since.
             known(&targets).unwrap_or_else(|| self.make(&mut targets, key, (target, model), clock))
         });
-        health.state.lock().fit(target, clock);
+        health.fit(target);
         health
     }
 
@@ -132,6 +140,11 @@ impl Health {
         targets.insert(key.to_owned(), Arc::clone(&health));
         health
     }
+}
+
+/// Where `target` is in memory.
+fn address(target: &Arc<Target>) -> *mut Target {
+    Arc::as_ptr(target).cast_mut()
 }
 
 /// Forgets targets that were made of callers' words, where there are too many: those that nobody uses and
@@ -208,6 +221,7 @@ impl TargetHealth {
             line: TargetLine::default(),
             rests,
             state: Mutex::new(Standing::new(target, order, clock.now())),
+            fitted: AtomicPtr::new(address(target)),
             reported: AtomicUsize::new(0),
             most_bytes: AtomicU16::new(0),
             objects: AtomicBool::new(false),
@@ -231,9 +245,34 @@ impl TargetHealth {
         !self.state.lock().is_untroubled()
     }
 
-    /// A call came that would go here if it could.
-    pub(crate) fn offer(&self, wish: &Wish<'_>) {
-        self.state.lock().offer(wish);
+    /// Takes over what may have changed of the target, as after a reload.
+    fn fit(&self, target: &Arc<Target>) {
+        if self.is_fitted(target) {
+            return;
+        }
+        let mut state = self.state.lock();
+        let before = state.fit(target, &self.clock);
+        // The one before is kept until then: a new target at its place would pass for it.
+        self.fitted.store(address(target), Ordering::Release);
+        drop(state);
+        drop(before);
+    }
+
+    /// Whether the state has taken over all of `target`, which is alive: so nothing else is at its
+    /// address.
+    fn is_fitted(&self, target: &Arc<Target>) -> bool {
+        self.fitted.load(Ordering::Acquire) == address(target)
+    }
+
+    /// A call came that would go here if it could: how it stands towards that.
+    pub(super) fn offer(&self, wish: &Wish<'_>) -> Stand {
+        self.offered(&mut self.state.lock(), wish)
+    }
+
+    fn offered(&self, state: &mut Standing, wish: &Wish<'_>) -> Stand {
+        state.offer(wish);
+        state.hear(&self.rests);
+        state.stand(wish)
     }
 
     /// How it stands towards a call.
@@ -333,18 +372,36 @@ impl TargetHealth {
         self.state.lock().shut(plane, now)
     }
 
+    /// As [`TargetHealth::offer`], and takes what the call needs where it `goes` to a target that
+    /// stands so: one turn at the lock for a call that nothing is against. `None`: it does not go.
+    pub(super) fn offer_and_take(
+        self: &Arc<Self>,
+        wish: &Wish<'_>,
+        goes: impl FnOnce(&Stand) -> bool,
+    ) -> Option<Gripped> {
+        let mut state = self.state.lock();
+        let stand = self.offered(&mut state, wish);
+        let grip = goes(&stand).then(|| state.grip(wish, Planes::admit));
+        drop(state);
+        grip.map(|grip| self.gripped(grip))
+    }
+
     /// Passes and a place, or `None` when it rests or is full; and what changed by the time.
-    pub(crate) fn take(self: &Arc<Self>, wish: &Wish<'_>) -> (Option<Taken>, Vec<Turn>) {
+    pub(crate) fn take(self: &Arc<Self>, wish: &Wish<'_>) -> Gripped {
         let mut state = self.state.lock();
         state.hear(&self.rests);
-        let (parts, changes) = state.take(wish);
+        let grip = state.take(wish);
         drop(state);
-        (parts.map(|(parts, known)| self.guarded(parts, known)), changes)
+        self.gripped(grip)
     }
 
     /// Passes and a place whatever the breakers say; `None` only when it is full.
-    pub(crate) fn force(self: &Arc<Self>, wish: &Wish<'_>) -> (Option<Taken>, Vec<Turn>) {
-        let (parts, changes) = self.state.lock().force(wish);
+    pub(crate) fn force(self: &Arc<Self>, wish: &Wish<'_>) -> Gripped {
+        let grip = self.state.lock().force(wish);
+        self.gripped(grip)
+    }
+
+    fn gripped(self: &Arc<Self>, (parts, changes): Grip) -> Gripped {
         (parts.map(|(parts, known)| self.guarded(parts, known)), changes)
     }
 
@@ -454,6 +511,24 @@ mod tests {
             known.upgrade().is_some_and(|it| Arc::ptr_eq(&it, &all.of(&configured, "m", &clock)))
         );
         assert!(held.is_some() && take(&all.of(&made_up, "m", &clock), clock.now()).is_none());
+    }
+
+    #[cfg(not(shuttle))]
+    #[test]
+    fn what_a_reload_changed_of_a_target_is_taken_over_once_and_back() {
+        let (all, clock) = (Health::default(), Clock::start());
+        let [before, after] = [target(1), target(2)].map(Arc::new);
+        let places = |health: &TargetHealth| health.state.lock().target.limits.places.ceiling;
+        let health = all.of(&before, "m", &clock);
+        let held = take(&health, clock.now());
+        assert!(health.is_fitted(&before) && take(&health, clock.now()).is_none());
+        for (target, count) in [(&after, 2), (&before, 1), (&after, 2), (&after, 2)] {
+            assert!(Arc::ptr_eq(&health, &all.of(target, "m", &clock)));
+            assert!(health.is_fitted(target));
+            assert_eq!(places(&health), count);
+        }
+        assert!(take(&health, clock.now()).is_some(), "a second place");
+        drop(held);
     }
 
     #[cfg(shuttle)]

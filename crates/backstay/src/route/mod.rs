@@ -32,7 +32,7 @@ use crate::contract::{Added, Contract};
 use crate::engine::Engine;
 use crate::policy::Target;
 
-pub(crate) use direct::{DIRECT, direct, target};
+pub(crate) use direct::{DIRECT, Directs, target};
 pub use ending::{Brought, Ending};
 pub(crate) use front::{InLine, stand};
 pub use guard::Held;

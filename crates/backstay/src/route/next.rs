@@ -9,12 +9,12 @@ use backstay_decide::latency::{Derived, Known};
 use backstay_decide::pacing::Wait;
 use backstay_decide::recover::OtherKey;
 use backstay_decide::tiers::{self, Candidate, Pick, Rest, Rule};
-use backstay_decide::timers::{Timers, TooLate};
+use backstay_decide::timers::{Room, Timers, TooLate};
 use backstay_decide::{Local, Moment};
 
 use super::against;
 use super::front::InLine;
-use super::health::Taken;
+use super::health::{Gripped, Taken};
 use super::room::{cap, cut, in_time, late_after, room, size};
 use super::standing::Stand;
 use super::wish::Wish;
@@ -83,15 +83,18 @@ pub(crate) fn next(call: &mut Call) -> Step {
         Plan::Again { .. } | Plan::Stay => Rule::Again,
         Plan::Start | Plan::Elsewhere => Rule::Elsewhere,
     };
-    if call.plan == Plan::Start {
-        offer(call, now);
+    let (seen, pick) = if call.plan == Plan::Start {
         // Once a call, however often it looks while it waits.
         call.plan = Plan::Elsewhere;
-    }
-    let seen = Looked { candidates: candidates(call, now), now };
-    match choose(call, rule, &seen) {
-        Pick::Target(index) => arm(call, index, &seen, Admission::Ordinary),
-        Pick::Forced(index) => arm(call, index, &seen, Admission::Forced),
+        offer(call, now)
+    } else {
+        let seen = Looked::at(call, now);
+        let pick = tiers::pick(&seen.candidates, &asked(call, rule, now), &mut ThreadDice);
+        (seen, pick)
+    };
+    match pick {
+        Pick::Target(index) => arm(call, index, seen, Admission::Ordinary),
+        Pick::Forced(index) => arm(call, index, seen, Admission::Forced),
         Pick::WaitUntil(until) => {
             let wait = until.since(now);
             let Some((index, limit)) = awaited(call, until, now) else {
@@ -114,21 +117,25 @@ pub(crate) fn at(call: &mut Call, index: usize) -> Step {
     if call.stops.get(index).is_none_or(|stop| stop.unable.is_some()) {
         return Step::Rest(now);
     }
-    let seen = Looked { candidates: candidates(call, now), now };
-    arm(call, index, &seen, Admission::Ordinary)
+    let seen = Looked::at(call, now);
+    arm(call, index, seen, Admission::Ordinary)
 }
 
 /// How the targets of a call stood at one moment, by their place on its list.
 struct Looked {
     candidates: Vec<Candidate>,
     now: Moment,
+    /// What was taken of the first of them in the same turn.
+    gripped: Option<Gripped>,
 }
 
-fn candidates(call: &Call, now: Moment) -> Vec<Candidate> {
-    let mut all: Vec<Candidate> =
-        call.stops.iter().map(|stop| candidate(call, stop, now)).collect();
-    tiers::hold_back_tests(&mut all, now);
-    all
+impl Looked {
+    fn at(call: &Call, now: Moment) -> Self {
+        let mut candidates: Vec<Candidate> =
+            call.stops.iter().map(|stop| candidate(call, stop, now)).collect();
+        tiers::hold_back_tests(&mut candidates, now);
+        Self { candidates, now, gripped: None }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -137,24 +144,40 @@ enum Admission {
     Forced,
 }
 
-fn choose(call: &Call, rule: Rule, seen: &Looked) -> Pick {
-    let ask = tiers::Ask {
+fn asked(call: &Call, rule: Rule, now: Moment) -> tiers::Ask {
+    tiers::Ask {
         after: call.current,
         rule,
-        now: seen.now,
+        now,
         deadline: call.contract.models_until(),
         min_attempt: call.contract.min_attempt(),
         last_resort: call.last_resort(),
-    };
-    tiers::pick(&seen.candidates, &ask, &mut ThreadDice)
+    }
 }
 
 /// Tells every target that a call came which would go there if it could: the shares of those that
-/// are being tested are shares of such calls.
-fn offer(call: &Call, now: Moment) {
-    for stop in &call.stops {
-        stop.health.offer(&wish(call, stop, now, Elsewhere::Live));
-    }
+/// are being tested are shares of such calls. And looks at them: the first one last, where what the
+/// call needs is taken at once if nothing speaks against it.
+fn offer(call: &Call, now: Moment) -> (Looked, Pick) {
+    let mut seen = Looked { candidates: Vec::new(), now, gripped: None };
+    let Some((first, others)) = call.stops.split_first() else { return (seen, Pick::Nothing) };
+    let wish = |stop| wish(call, stop, now, Elsewhere::Live);
+    let candidates = &mut seen.candidates;
+    candidates.reserve(call.stops.len());
+    candidates
+        .extend(others.iter().map(|stop| candidate_of(stop, &stop.health.offer(&wish(stop)), now)));
+    let ask = asked(call, Rule::Elsewhere, now);
+    let mut pick = Pick::Nothing;
+    seen.gripped = first.health.offer_and_take(&wish(first), |stand| {
+        candidates.insert(0, candidate_of(first, stand, now));
+        tiers::hold_back_tests(candidates, now);
+        pick = tiers::pick(candidates, &ask, &mut ThreadDice);
+        let is_held_back = candidates.first().is_some_and(|candidate| candidate.held_back);
+        pick == Pick::Target(0)
+            && !is_held_back
+            && has_time(call, first.tier, candidates, now).is_ok()
+    });
+    (seen, pick)
 }
 
 pub(super) fn wish<'a>(call: &'a Call, stop: &Stop, now: Moment, elsewhere: Elsewhere) -> Wish<'a> {
@@ -272,20 +295,20 @@ pub(crate) fn other_key(call: &Call, now: Moment) -> OtherKey {
 
 /// Live, able targets this call has not tried, without the one it is at.
 pub(crate) fn live_elsewhere(call: &Call, now: Moment) -> u32 {
-    let all = candidates(call, now);
+    let all = Looked::at(call, now).candidates;
     let live = |(index, candidate): &(usize, &Candidate)| {
         Some(*index) != call.current && candidate.is_untried_and_live(now)
     };
     u32::try_from(all.iter().enumerate().filter(live).count()).unwrap_or(u32::MAX)
 }
 
-fn arm(call: &mut Call, index: usize, seen: &Looked, admission: Admission) -> Step {
-    let now = seen.now;
+fn arm(call: &mut Call, index: usize, seen: Looked, admission: Admission) -> Step {
+    let Looked { candidates, now, gripped } = seen;
     let Some(stop) = call.stops.get(index) else { return no_such_target() };
-    let room = room(call, untried_tiers(call, stop.tier, seen), now);
-    if let Err(late) = in_time(call, room, Duration::ZERO, &Known::default()) {
-        return ends_late(call, &late);
-    }
+    let room = match has_time(call, stop.tier, &candidates, now) {
+        Ok(room) => room,
+        Err(late) => return ends_late(call, &late),
+    };
     let leave = comes_back(call, index, now);
     let Some(stop) = call.stops.get_mut(index) else { return no_such_target() };
     match leave {
@@ -300,13 +323,15 @@ fn arm(call: &mut Call, index: usize, seen: &Looked, admission: Admission) -> St
         }
     }
     let Some(stop) = call.stops.get(index) else { return no_such_target() };
-    let held_back = seen.candidates.get(index).is_some_and(|candidate| candidate.held_back);
+    let held_back = candidates.get(index).is_some_and(|candidate| candidate.held_back);
     let elsewhere = if held_back { Elsewhere::Nobody } else { Elsewhere::Live };
-    let wish = wish(call, stop, now, elsewhere);
-    let (taken, changes) = match admission {
-        Admission::Ordinary => stop.health.take(&wish),
-        Admission::Forced => stop.health.force(&wish),
-    };
+    let (taken, changes) = gripped.unwrap_or_else(|| {
+        let wish = wish(call, stop, now, elsewhere);
+        match admission {
+            Admission::Ordinary => stop.health.take(&wish),
+            Admission::Forced => stop.health.force(&wish),
+        }
+    });
     call.turned(index, &changes);
     // Somebody was quicker between the look and the grip: look again.
     let Some(Taken { held, stay, known }) = taken else { return Step::Rest(now.plus(BUSY_LOOK)) };
@@ -327,7 +352,7 @@ fn arm(call: &mut Call, index: usize, seen: &Looked, admission: Admission) -> St
     for stop in &mut call.stops {
         stop.line = None;
     }
-    against::pass_over(call, index, &seen.candidates, now);
+    against::pass_over(call, index, &candidates, now);
     shoot(call, index, held, (limits, now))
 }
 
@@ -355,7 +380,6 @@ fn shoot(
     ((timers, uncut), now): ((Timers, Derived), Moment),
 ) -> Step {
     let Some(stop) = call.stops.get(index) else { return no_such_target() };
-    let health = std::sync::Arc::clone(&stop.health);
     let objections = call.objections(index);
     let turned = Turned {
         objections: &objections,
@@ -364,7 +388,7 @@ fn shoot(
         reask: &call.reask,
         added: stop.added,
         key: held.key(),
-        address: Some(&health.address),
+        address: Some(&stop.health.address),
     };
     let target = std::sync::Arc::clone(&stop.target);
     let tier = u32::try_from(stop.tier).unwrap_or(u32::MAX).saturating_add(1);
@@ -406,12 +430,26 @@ fn too_slow(call: &mut Call, index: usize, late: &TooLate) -> Step {
     Step::Rest(call.engine.now())
 }
 
+/// The room for an attempt at a target of `tier`.
+///
+/// # Errors
+/// There is no time for any.
+fn has_time(
+    call: &Call,
+    tier: usize,
+    candidates: &[Candidate],
+    now: Moment,
+) -> Result<Room, TooLate> {
+    let room = room(call, untried_tiers(call, tier, candidates, now), now);
+    in_time(call, room, Duration::ZERO, &Known::default()).map(|()| room)
+}
+
 /// Live tiers this call has not tried, without `tier`, which is about to be.
-fn untried_tiers(call: &Call, tier: usize, seen: &Looked) -> u32 {
+fn untried_tiers(call: &Call, tier: usize, candidates: &[Candidate], now: Moment) -> u32 {
     let tiers = call.contract.route.tiers.len();
     let live = |other: &usize| {
-        let mut there = seen.candidates.iter().filter(|candidate| candidate.tier == *other);
-        *other != tier && there.any(|candidate| candidate.is_untried_and_live(seen.now))
+        let mut there = candidates.iter().filter(|candidate| candidate.tier == *other);
+        *other != tier && there.any(|candidate| candidate.is_untried_and_live(now))
     };
     u32::try_from((0..tiers).filter(live).count()).unwrap_or(u32::MAX)
 }

@@ -107,6 +107,12 @@ impl Parts {
     }
 }
 
+/// What a call took, with what is known of the speed it goes at; and what changed by the time.
+pub(super) type Grip = (Option<(Parts, Known)>, Vec<Turn>);
+
+/// How the breakers let a call through.
+pub(super) type Way = fn(&mut Planes, &Ask, Option<u64>, &Rules) -> Admitted;
+
 /// How a target stands, for an operator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
@@ -146,11 +152,8 @@ impl Standing {
         }
     }
 
-    /// Takes over what may have changed of the target, as after a reload.
-    pub(super) fn fit(&mut self, target: &Arc<Target>, clock: &Clock) {
-        if Arc::ptr_eq(&self.target, target) {
-            return;
-        }
+    /// Takes over what may have changed of the target, as after a reload. Returns what it held before.
+    pub(super) fn fit(&mut self, target: &Arc<Target>, clock: &Clock) -> Arc<Target> {
         let now = clock.now();
         if self.target.limits != target.limits {
             self.paces.rerate(&target.limits, now);
@@ -161,7 +164,7 @@ impl Standing {
             // What others found of a key that is new here was not heard.
             self.heard = 0;
         }
-        self.target = Arc::clone(target);
+        std::mem::replace(&mut self.target, Arc::clone(target))
     }
 
     /// Whether nothing is known against it.
@@ -278,28 +281,29 @@ impl Standing {
         }
     }
 
-    pub(super) fn take(&mut self, wish: &Wish<'_>) -> (Option<(Parts, Known)>, Vec<Turn>) {
+    pub(super) fn take(&mut self, wish: &Wish<'_>) -> Grip {
         self.enter(wish, Planes::admit)
     }
 
     /// As [`Standing::take`], whatever the breakers say.
-    pub(super) fn force(&mut self, wish: &Wish<'_>) -> (Option<(Parts, Known)>, Vec<Turn>) {
+    pub(super) fn force(&mut self, wish: &Wish<'_>) -> Grip {
         self.enter(wish, Planes::force)
     }
 
     /// Everything that is asked before anything is taken.
-    fn enter(
-        &mut self,
-        wish: &Wish<'_>,
-        way: fn(&mut Planes, &Ask, Option<u64>, &Rules) -> Admitted,
-    ) -> (Option<(Parts, Known)>, Vec<Turn>) {
+    fn enter(&mut self, wish: &Wish<'_>, way: Way) -> Grip {
         if self.headroom(wish.whose, wish.now).is_err() {
             return (None, Vec::new());
         }
+        self.look_at_rates(wish);
+        self.grip(wish, way)
+    }
+
+    /// Takes what a call needs to which it was just looked how the target stands.
+    pub(super) fn grip(&mut self, wish: &Wish<'_>, way: Way) -> Grip {
         let Ok(place) = self.places.take(wish.bytes, &self.target.limits.places) else {
             return (None, Vec::new());
         };
-        self.look_at_rates(wish);
         let limits = &self.target.limits;
         let rules = in_force(self.order.as_ref(), &self.target.breaker, wish.now);
         let ask = self.seen(wish, &rules);

@@ -69,7 +69,8 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::policy::{Policy, Provider, Target};
-    use crate::route::{Health, direct};
+    use crate::route::Health;
+    use crate::route::direct::direct;
 
     const THREADS: u64 = 8;
     const CALLS: u64 = 10_000;

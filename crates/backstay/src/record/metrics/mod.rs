@@ -7,6 +7,7 @@
 mod beside;
 mod breakers;
 mod limits;
+mod meter;
 mod queue;
 mod replies;
 mod spend;
@@ -28,7 +29,9 @@ use super::Outcome;
 pub use beside::BesideMeters;
 use breakers::BreakerMeters;
 pub use limits::LimitMeters;
+pub use meter::{RouteMeter, TargetMeter};
 use queue::QueueMeters;
+pub use replies::GOOD;
 use replies::ReplyMeters;
 pub use spend::SpendMeters;
 pub use streams::StreamMeters;
@@ -109,28 +112,6 @@ struct TokenLabels {
 
 fn seconds() -> Histogram {
     Histogram::new(SECONDS)
-}
-
-/// What an uneventful call counts at its target, found once and kept: looking a counter up by its
-/// labels costs more than counting.
-#[derive(Debug)]
-pub struct TargetMeter {
-    replies: Counter,
-    input: Counter,
-    output: Counter,
-}
-
-impl TargetMeter {
-    /// An attempt ended with a reply worth judging.
-    pub fn replied(&self) {
-        self.replies.inc();
-    }
-
-    /// The provider reported tokens.
-    pub fn tokens(&self, input: u64, output: u64) {
-        self.input.inc_by(input);
-        self.output.inc_by(output);
-    }
 }
 
 /// The label of a target: its name, but `provider/*` where a caller named the model.
@@ -226,6 +207,12 @@ impl Metrics {
         self.latency.get_or_create(&route).observe(took.as_secs_f64());
     }
 
+    /// As [`Metrics::ended`], of a call that was answered, by counters that were found before.
+    pub fn answered(&self, meter: &RouteMeter, took: Duration) {
+        self.in_flight.dec();
+        meter.answered(took);
+    }
+
     /// A request was refused before a call began: broken, unknown, late, or one too many.
     pub fn refused(&self, code: &str) {
         let labels =
@@ -245,6 +232,20 @@ impl Metrics {
             replies: self.attempts.get_or_create(&replies).clone(),
             input: tokens("input"),
             output: tokens("output"),
+            routes: Default::default(),
+        }
+    }
+
+    /// The counters of `route` at the target named `target`.
+    pub fn route(&self, route: &str, target: &str) -> RouteMeter {
+        let (route, outcome) = (route.to_owned(), Outcome::Answered.word());
+        let calls = CallLabels { route: route.clone(), outcome, code: String::new() };
+        let latency = RouteLabels { route: route.clone() };
+        RouteMeter {
+            good: self.replies.good(&route, target),
+            answered: self.calls.get_or_create(&calls).clone(),
+            latency: self.latency.get_or_create(&latency).clone(),
+            route,
         }
     }
 

@@ -7,6 +7,9 @@ use prometheus_client::registry::Registry;
 
 use super::{Metrics, TargetLabels, label};
 
+/// The status of a reply that passed every check.
+pub const GOOD: &str = "ok";
+
 /// What is counted of replies.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReplyMeters {
@@ -46,6 +49,12 @@ impl ReplyMeters {
         registry.register("unknown_elements", unknown, self.unknown.clone());
         let quirks = "Replies put right that were not as their dialect has it, by kind";
         registry.register("quirks", quirks, self.quirks.clone());
+    }
+
+    /// Counts the good replies of `target` to calls of `route`.
+    pub(super) fn good(&self, route: &str, target: &str) -> Counter {
+        let labels = VerdictLabels { route: route.into(), target: label(target), status: GOOD };
+        self.verdicts.get_or_create(&labels).clone()
     }
 }
 

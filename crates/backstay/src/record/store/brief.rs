@@ -22,13 +22,16 @@ struct Brief(
 /// Where a timer comes from, by number.
 const FROM: [&str; 4] = ["", "set", "static", "derived"];
 
-/// The trail of `row` as JSON: short where the call was uneventful.
-pub(super) fn write(row: &Row) -> String {
-    let text = match brief(row) {
-        Some(brief) => serde_json::to_string(&brief),
-        None => serde_json::to_string(&row.trail),
+/// Writes the trail of `row` behind `text` as JSON: short where the call was uneventful.
+pub(super) fn write(row: &Row, text: &mut Vec<u8>) {
+    let before = text.len();
+    let written = match brief(row) {
+        Some(brief) => serde_json::to_writer(&mut *text, &brief),
+        None => serde_json::to_writer(&mut *text, &row.trail),
     };
-    text.unwrap_or_default()
+    if written.is_err() {
+        text.truncate(before);
+    }
 }
 
 /// The trail that `text` says, with the columns of `row`. Empty where it cannot be read.
@@ -141,7 +144,7 @@ fn told(row: &Row, brief: Brief) -> Trail {
 
 #[cfg(test)]
 mod tests {
-    use super::{read, write};
+    use super::read;
     use crate::record::Row;
     use crate::record::trail::{Note, Step, Trail};
 
@@ -205,6 +208,12 @@ mod tests {
             trail: Trail { notes },
             ..Row::default()
         }
+    }
+
+    fn write(row: &Row) -> String {
+        let mut text = Vec::new();
+        super::write(row, &mut text);
+        String::from_utf8(text).unwrap()
     }
 
     fn json(trail: &Trail) -> String {

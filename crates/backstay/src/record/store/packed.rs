@@ -48,8 +48,8 @@ pub(super) enum Field<'a> {
     Whole(i64),
     /// A number.
     Real(f64),
-    /// A text.
-    Text(&'a str),
+    /// A text's bytes.
+    Text(&'a [u8]),
 }
 
 /// Rows, packed.
@@ -86,7 +86,7 @@ impl Packed {
         packed.whole(row.input_tokens);
         packed.whole(row.output_tokens);
         packed.whole(row.at_least.into());
-        packed.text(&brief::write(row));
+        packed.trail(row);
         packed.text(&row.edits);
         packed.text(&row.would);
         packed.text(&row.cost);
@@ -140,6 +140,17 @@ impl Packed {
         self.bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
         self.bytes.extend_from_slice(text.as_bytes());
     }
+
+    /// The trail as a text, written where it stands then.
+    fn trail(&mut self, row: &Row) {
+        self.text("");
+        let start = self.bytes.len();
+        brief::write(row, &mut self.bytes);
+        let length = (self.bytes.len() - start) as u64;
+        if let Some(place) = self.bytes.get_mut(start - 8..start) {
+            place.copy_from_slice(&length.to_le_bytes());
+        }
+    }
 }
 
 /// The fields of packed rows.
@@ -162,7 +173,7 @@ impl<'a> Iterator for Fields<'a> {
                 let length = usize::try_from(u64::from_le_bytes(*number)).ok()?;
                 let (text, rest) = rest.split_at_checked(length)?;
                 self.rest = rest;
-                std::str::from_utf8(text).ok().map(Field::Text)
+                Some(Field::Text(text))
             }
         }
     }
@@ -189,12 +200,12 @@ mod tests {
         assert_eq!(all.rows(), 2);
         let fields: Vec<Field<'_>> = all.fields().collect();
         assert_eq!(fields.len(), 2 * COLUMNS.len());
-        assert_eq!(fields[0], Field::Text("first"));
-        assert_eq!(fields[COLUMNS.len()], Field::Text(""));
+        assert_eq!(fields[0], Field::Text(b"first"));
+        assert_eq!(fields[COLUMNS.len()], Field::Text(b""));
         let at = |name| COLUMNS.iter().position(|column| *column == name).unwrap();
         assert_eq!(fields[at("latency_ms")], Field::Real(1.5));
         assert_eq!(fields[at("input_tokens")], Field::Whole(i64::MAX));
-        assert_eq!(fields[at("target")], Field::Text("größer"));
+        assert_eq!(fields[at("target")], Field::Text("größer".as_bytes()));
         all.clear();
         assert_eq!((all.rows(), all.fields().count()), (0, 0));
     }

@@ -14,7 +14,8 @@ use super::super::paces::Prompt;
 use super::super::wish::{Whose, Wish};
 use super::*;
 use crate::policy::{CredentialSource, Policy, Provider, Secret, Target};
-use crate::route::{Health, direct};
+use crate::route::Health;
+use crate::route::direct::direct;
 
 /// A prompt of no tokens.
 #[derive(Debug)]

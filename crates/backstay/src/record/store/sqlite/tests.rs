@@ -49,6 +49,36 @@ fn row(id: &str) -> Row {
 }
 
 #[test]
+fn rows_of_one_batch_keep_their_own_values_whatever_those_before_had() {
+    let path = place("batch.sqlite");
+    let writer = Writer::open(&path).unwrap();
+    let of = |id: &str, code: &'static str, tenant: &str, took: f64| Row {
+        code: code.into(),
+        tenant: tenant.into(),
+        latency_ms: took,
+        ..row(id)
+    };
+    let rows = [
+        of("a", "", "one", 1.5),
+        of("b", "", "one", 1.5),
+        of("c", "busy", "", 2.5),
+        of("d", "", "other", 2.0),
+        of("e", "", "one", 1.5),
+    ];
+    for row in &rows {
+        writer.put(row);
+    }
+    writer.flush();
+    let told = |row: &Row| (row.code.clone(), row.tenant.clone(), row.latency_ms);
+    for row in &rows {
+        let read = writer.find(&row.call_id).unwrap().unwrap();
+        assert_eq!(told(&read), told(row), "{}", row.call_id);
+    }
+    drop(writer);
+    let _ = std::fs::remove_file(&path);
+}
+
+#[test]
 fn rows_of_a_batch_that_cannot_be_written_are_counted() {
     let path = place("failing.sqlite");
     let writer = Writer::open(&path).unwrap();

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::{Connection, ErrorCode, Statement};
 
 use super::Desk;
 use crate::record::beside::Note;
 use crate::record::store::packed::{COLUMNS, Field, Packed};
 
 /// Bytes of memory the writer keeps between two batches.
-const KEPT: usize = 1 << 20;
+const KEPT: usize = 4 << 20;
 
 /// Rows kept; the oldest go first. At 2 kB a row, 2 GB.
 const MAX_ROWS: i64 = 1_000_000;
@@ -107,19 +107,29 @@ fn write(connection: &mut Connection, insert: &str, rows: &Packed) -> rusqlite::
     {
         let mut insert = transaction.prepare_cached(insert)?;
         let mut fields = rows.fields();
+        // What is bound stays so, and most columns of a row are as those of the one before.
+        let mut bound = [None; COLUMNS.len()];
         for _ in 0..rows.rows() {
-            for column in 1..=COLUMNS.len() {
-                match fields.next() {
-                    Some(Field::Whole(number)) => insert.raw_bind_parameter(column, number)?,
-                    Some(Field::Real(number)) => insert.raw_bind_parameter(column, number)?,
-                    Some(Field::Text(text)) => insert.raw_bind_parameter(column, text)?,
-                    None => insert.raw_bind_parameter(column, "")?,
+            for (column, bound) in (1..).zip(&mut bound) {
+                let field = fields.next().unwrap_or(Field::Text(b""));
+                if bound.replace(field) != Some(field) {
+                    bind(&mut insert, column, field)?;
                 }
             }
             insert.raw_execute()?;
         }
     }
     transaction.commit()
+}
+
+fn bind(insert: &mut Statement<'_>, column: usize, field: Field<'_>) -> rusqlite::Result<()> {
+    match field {
+        Field::Whole(number) => insert.raw_bind_parameter(column, number),
+        Field::Real(number) => insert.raw_bind_parameter(column, number),
+        Field::Text(text) => {
+            insert.raw_bind_parameter(column, std::str::from_utf8(text).unwrap_or_default())
+        }
+    }
 }
 
 fn prune(connection: &Connection) {
