@@ -191,8 +191,9 @@ fn rows_wait_for_a_locked_file_and_all_that_found_room_are_written_in_the_end() 
 fn rows_wait_for_a_full_disk_and_are_written_once_there_is_room() {
     let path = place("no-room.sqlite");
     let connection = schema::open(&path).unwrap();
-    let pages: u32 = connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
-    let most = format!("PRAGMA max_page_count = {}", pages + 50);
+    let told = |what: &str| -> u32 { connection.query_row(what, [], |row| row.get(0)).unwrap() };
+    let room = 200_000 / told("PRAGMA page_size");
+    let most = format!("PRAGMA max_page_count = {}", told("PRAGMA page_count") + room);
     connection.query_row(&most, [], |_| Ok(())).unwrap();
     let desk = Arc::<Desk>::default();
     let writing = Writing::new(connection, Arc::clone(&desk)).unwrap();
