@@ -8,6 +8,7 @@ mod called;
 pub(crate) mod errors;
 pub mod openai_chat;
 mod place;
+mod surroundings;
 mod told;
 pub(crate) mod whole;
 

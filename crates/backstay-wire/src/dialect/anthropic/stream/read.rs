@@ -17,6 +17,7 @@ use super::super::error;
 use super::super::reply::{explanation, finish_of, note_finish, word};
 use super::super::usage::Counters;
 use crate::chat::{Delta, Part, Quirk};
+use crate::dialect::surroundings::Surroundings;
 use crate::dialect::{Malformed, is_error_body};
 use crate::frame::sse::Event;
 
@@ -36,6 +37,8 @@ pub struct Reader {
     open: HashMap<u64, Open>,
     /// Tool calls begun so far.
     tools: u32,
+    /// Of the last text of an open block.
+    around: Surroundings,
 }
 
 /// An open block.
@@ -106,6 +109,13 @@ struct Closing {
 impl Reader {
     /// Appends what `event` says; at least one delta.
     pub(crate) fn read(&mut self, event: &Event, out: &mut Vec<Delta>) -> Result<(), Malformed> {
+        // Behind a finish a text means something else.
+        if !self.has_finished
+            && let Some(said) = self.around.read(event)
+        {
+            out.push(said);
+            return Ok(());
+        }
         let data = event.data.trim_ascii();
         // Blank data, comments in a data field, and the other dialect's terminator are sent by
         // proxies; none says anything here.
@@ -134,7 +144,7 @@ impl Reader {
             }
         }
         let (before, has_finished) = (out.len(), self.has_finished);
-        self.event(kind, &wire, out)?;
+        self.event(event, kind, &wire, out)?;
         if has_finished && out.iter().skip(before).any(Delta::says_something) {
             return Err(Malformed::new("/delta", "content after the stop reason"));
         }
@@ -143,6 +153,7 @@ impl Reader {
 
     fn event(
         &mut self,
+        event: &Event,
         kind: &str,
         wire: &Wire<'_>,
         out: &mut Vec<Delta>,
@@ -150,7 +161,7 @@ impl Reader {
         match kind {
             "message_start" => self.message_start(wire, out),
             "content_block_start" => self.block_start(wire, out),
-            "content_block_delta" => self.block_delta(wire, out),
+            "content_block_delta" => self.block_delta(event, wire, out),
             "content_block_stop" => {
                 self.block_stop(wire.index, out);
                 Ok(())
@@ -225,6 +236,7 @@ impl Reader {
     }
 
     fn block_start(&mut self, wire: &Wire<'_>, out: &mut Vec<Delta>) -> Result<(), Malformed> {
+        self.around.forget();
         let at = wire.index.ok_or_else(|| Malformed::new("/index", "Field required"))?;
         let raw = need(wire.content_block, "/content_block")?;
         let kind = block::kind_of(raw, "/content_block")?;
@@ -262,7 +274,12 @@ impl Reader {
         Ok(())
     }
 
-    fn block_delta(&mut self, wire: &Wire<'_>, out: &mut Vec<Delta>) -> Result<(), Malformed> {
+    fn block_delta(
+        &mut self,
+        event: &Event,
+        wire: &Wire<'_>,
+        out: &mut Vec<Delta>,
+    ) -> Result<(), Malformed> {
         let raw = need(wire.delta, "/delta")?;
         let piece: Piece<'_> = match parse(raw.get(), "/delta") {
             Ok(piece) => piece,
@@ -283,8 +300,14 @@ impl Reader {
             {
                 None
             }
-            "text_delta" => said(piece.text).map(Delta::Text),
-            "thinking_delta" => said(piece.thinking).map(Delta::Reasoning),
+            "text_delta" => {
+                self.around.note(event, text_of(piece.text.as_ref()), Delta::Text);
+                said(piece.text).map(Delta::Text)
+            }
+            "thinking_delta" => {
+                self.around.note(event, text_of(piece.thinking.as_ref()), Delta::Reasoning);
+                said(piece.thinking).map(Delta::Reasoning)
+            }
             "signature_delta" => said(piece.signature).map(Delta::Signature),
             "input_json_delta" => {
                 // Arguments of a call that never began belong to nothing that can be run.
@@ -305,6 +328,7 @@ impl Reader {
     }
 
     fn block_stop(&mut self, index: Option<u64>, out: &mut Vec<Delta>) {
+        self.around.forget();
         let open = index.and_then(|at| self.open.remove(&at));
         out.push(match open {
             Some(Open::Tool { index, whole, fragments: false }) => {
@@ -353,6 +377,10 @@ fn need<'a>(found: Option<&'a RawValue>, path: &str) -> Result<&'a RawValue, Mal
 
 fn some(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
+}
+
+fn text_of<'a>(text: Option<&'a Text<'_>>) -> &'a str {
+    text.map_or("", |text| text.0.as_ref())
 }
 
 fn said(text: Option<Text<'_>>) -> Option<String> {

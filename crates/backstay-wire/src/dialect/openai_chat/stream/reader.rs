@@ -11,6 +11,7 @@ use super::super::wire::{self, Body, Choice, Content, Said};
 use super::calls::Calls;
 use crate::chat::{Delta, Part, Usage};
 use crate::dialect::Malformed;
+use crate::dialect::surroundings::Surroundings;
 use crate::frame::sse::Event;
 
 /// Names of events that only keep the connection alive.
@@ -23,6 +24,8 @@ pub struct Reader {
     first: Voice,
     /// Choice -> what it has shown, for those after the first.
     others: BTreeMap<u32, Voice>,
+    /// Of the last text of the first choice.
+    around: Surroundings,
 }
 
 /// What one choice has shown so far.
@@ -38,6 +41,13 @@ const MAX_CHOICES: usize = 128;
 
 impl Reader {
     pub(crate) fn read(&mut self, event: &Event, out: &mut Vec<Delta>) -> Result<(), Malformed> {
+        // Behind a finish a text means something else.
+        if !self.first.has_finished
+            && let Some(said) = self.around.read(event)
+        {
+            out.push(said);
+            return Ok(());
+        }
         let data = event.data.trim_ascii();
         if data == b"[DONE]" {
             self.first.end(out);
@@ -58,7 +68,13 @@ impl Reader {
             return Ok(());
         }
         let before = out.len();
-        let read = wire::parse(data, |body| self.chunk(data, &body, &event.name, out));
+        let read = wire::parse(data, |body| {
+            self.chunk(data, &body, &event.name, out)?;
+            if let [said] = out.get(before..).unwrap_or_default() {
+                self.note(event, &body, said);
+            }
+            Ok(())
+        });
         read.unwrap_or_else(|| match error::RULES.in_words(data) {
             Some(error) => {
                 out.push(Delta::Error(error));
@@ -107,6 +123,19 @@ impl Reader {
             out.push(Delta::Unknown(format!("event: {}", wire::bounded(kind))));
         }
         Ok(())
+    }
+
+    /// Notes what stands around the text of an event that says nothing but `said`.
+    fn note(&mut self, event: &Event, body: &Body<'_>, said: &Delta) {
+        let Some([Choice { delta: Some(delta), .. }]) = body.choices.as_deref() else { return };
+        match (said, &delta.content) {
+            (Delta::Text(_), Content::Text(text)) => self.around.note(event, text, Delta::Text),
+            (Delta::Reasoning(_), _) => {
+                let text = delta.reasoning().unwrap_or_default();
+                self.around.note(event, text, Delta::Reasoning);
+            }
+            _ => {}
+        }
     }
 
     fn start(&mut self, body: &Body<'_>, out: &mut Vec<Delta>) {
