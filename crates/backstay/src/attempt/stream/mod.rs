@@ -87,6 +87,11 @@ impl Piece {
         matches!(self.deltas.as_slice(), [Delta::Usage(_)])
     }
 
+    /// The same, to be kept: without what was read from the socket together with it.
+    fn kept(self) -> Self {
+        Self { raw: Bytes::copy_from_slice(&self.raw), ..self }
+    }
+
     /// Bytes of what the model writes in it: text, reasoning, arguments of calls.
     pub(super) fn text_bytes(&self) -> usize {
         self.deltas.iter().map(Delta::text_bytes).sum()
@@ -232,9 +237,10 @@ impl Opened {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// As [`Opened::next`], but never from the pieces held back.
+    /// As [`Opened::next`], but never from the pieces held back. What it gives may be kept.
     pub async fn read_on(&mut self) -> Result<Option<Piece>, Failure> {
-        poll_fn(|cx| self.poll_read(cx)).await
+        let read = poll_fn(|cx| self.poll_read(cx)).await?;
+        Ok(read.map(Piece::kept))
     }
 
     /// As [`Opened::next`], for a body.
@@ -267,7 +273,7 @@ impl Opened {
                     return Poll::Ready(Ok(Some(piece)));
                 }
                 Ok(Some(piece)) => {
-                    window.push(piece);
+                    window.push(piece.kept());
                     if window.is_finished() {
                         self.expect_end();
                     }
@@ -413,3 +419,6 @@ impl Opened {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

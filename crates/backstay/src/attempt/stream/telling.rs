@@ -195,7 +195,7 @@ impl Telling {
 
     /// Keeps `piece` with the calls that wait; at the end they go out. As [`Telling::pass`].
     fn wait(&mut self, piece: Piece, ready: &mut VecDeque<Bytes>) -> Result<usize, Told> {
-        self.calls.push(piece).map_err(Told::Broken)?;
+        self.calls.push(piece.kept()).map_err(Told::Broken)?;
         if self.calls.is_over() { self.let_go(ready) } else { Ok(0) }
     }
 
