@@ -30,8 +30,9 @@ find_nginx() {
 
 build() {
     if [ -z "${BACKSTAY_BIN:-}" ]; then
-        (cd "$root" && CARGO_TARGET_DIR=$target cargo build --release -q -p backstay-cli)
-        BACKSTAY_BIN=$target/release/backstay
+        # As it is shipped.
+        (cd "$root" && CARGO_TARGET_DIR=$target cargo build --profile dist -q -p backstay-cli)
+        BACKSTAY_BIN=$target/dist/backstay
     fi
     CARGO_TARGET_DIR=$target/bench-load cargo build --release -q --manifest-path "$overhead/load/Cargo.toml"
     load=$target/bench-load/release/load
