@@ -63,6 +63,15 @@ fn openai(choice: &serde_json::Value, padding: Option<String>) -> Event {
     event("", chunk)
 }
 
+/// A piece of a call: names and arguments come again and again, and indices are shared.
+fn openai_call() -> impl Strategy<Value = serde_json::Value> {
+    let name = prop::sample::select(vec![json!("f"), json!("g"), json!(null)]);
+    let arguments = prop::sample::select(vec![json!("{}"), json!("{\"a\":"), json!(null)]);
+    (0..2, name, arguments).prop_map(|(index, name, arguments)| {
+        json!({ "index": index, "function": { "name": name, "arguments": arguments } })
+    })
+}
+
 fn openai_event() -> impl Strategy<Value = Event> {
     let delta = prop_oneof![
         8 => text().prop_map(|text| json!({ "delta": { "content": text } })),
@@ -73,6 +82,10 @@ fn openai_event() -> impl Strategy<Value = Event> {
         1 => text().prop_map(|text| json!({ "index": 1, "delta": { "content": text } })),
         1 => text().prop_map(|text| json!({ "delta": { "content": text }, "finish_reason": "stop" })),
         1 => Just(json!({ "delta": {}, "finish_reason": "stop" })),
+        3 => (text(), openai_call()).prop_map(|(text, call)| {
+            json!({ "delta": { "content": text, "tool_calls": [call] } })
+        }),
+        2 => openai_call().prop_map(|call| json!({ "delta": { "tool_calls": [call] } })),
     ];
     let padding = prop_oneof![3 => Just(None), 1 => "[a-zA-Z0-9]{0,8}".prop_map(Some)];
     let name = prop::sample::select(vec!["", "", "", "", "", "error", "ping"]);
@@ -120,6 +133,24 @@ fn damaged(events: impl Strategy<Value = Event> + 'static) -> impl Strategy<Valu
         }
         events
     })
+}
+
+/// Named over and over a call says nothing new, until another one has taken its place.
+#[test]
+fn a_piece_of_a_call_beside_a_text_is_read_each_time() {
+    let named = |text: &str, name: &str, arguments: Option<&str>| {
+        let call = json!({ "index": 0, "function": { "name": name, "arguments": arguments } });
+        openai(&json!({ "delta": { "content": text, "tool_calls": [call] } }), None)
+    };
+    let again = |text: &str| named(text, "f", None);
+    let whole = |name: &str| named("", name, Some("{}"));
+    let events =
+        [again("a"), again("b"), again("c"), again("d"), whole("f"), whole("g"), again("e")];
+    let alone = said(Dialect::OpenaiChat, apart(&events));
+    let starts = alone.iter().flatten().flatten();
+    let starts = starts.filter(|delta| matches!(delta, Delta::ToolStart { .. })).count();
+    assert_eq!(starts, 3, "{alone:?}");
+    assert_eq!(said(Dialect::OpenaiChat, events), alone);
 }
 
 proptest! {

@@ -48,10 +48,9 @@ impl Surroundings {
         (!text.bytes().any(|byte| byte < b' ')).then(|| says(text.to_owned()))
     }
 
-    /// Notes what stands around `text`, the only thing that `event` says. Notes nothing where `text` is no
-    /// slice of it.
+    /// Notes what stands around `text`, the only thing that `event` says. Where `text` is no slice of it, as
+    /// one with an escape, what was noted before stays: it means what it did.
     pub(crate) fn note(&mut self, event: &Event, text: &str, says: Says) {
-        self.says = None;
         let data = event.data.trim_ascii();
         if data.len() > MAX {
             return;

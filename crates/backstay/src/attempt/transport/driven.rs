@@ -17,7 +17,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, Wake, Waker, ready};
+use std::task::{Context, Poll, Wake, Waker};
 
 use atomic_waker::AtomicWaker;
 use hyper::rt::Executor;
@@ -72,7 +72,7 @@ enum Task {
     /// That is, or is not yet known to be, no connection.
     Unknown(Job),
     /// That is a connection.
-    Keeping(Drive),
+    Keeping(Keeper),
 }
 
 impl Future for Task {
@@ -87,12 +87,25 @@ impl Future for Task {
             let job = std::mem::replace(job, Box::pin(std::future::ready(())));
             let drive = Drive::of(job);
             turns.are_of(drive.weak());
-            *self = Self::Keeping(drive);
+            *self = Self::Keeping(Keeper(drive));
         }
         match &*self {
-            Self::Keeping(drive) => drive.keep(cx),
+            Self::Keeping(Keeper(drive)) => drive.keep(cx),
             Self::Unknown(_) => Poll::Ready(()),
         }
+    }
+}
+
+/// Who keeps a connection. Dropped with the runtime it closes it, whoever else knows of it.
+struct Keeper(Drive);
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        let Self(Drive(shared)) = self;
+        let connection = shared.connection.lock().take();
+        drop(connection);
+        shared.is_woken.store(true, Ordering::SeqCst);
+        shared.reader.wake();
     }
 }
 
@@ -171,21 +184,34 @@ impl Drive {
     }
 
     fn poll(&self, connection: &mut Option<Job>) -> Poll<()> {
-        let Some(job) = connection else { return Poll::Ready(()) };
+        // Out of its place meanwhile: one that panics is gone.
+        let Some(mut job) = connection.take() else { return Poll::Ready(()) };
         let waker = Waker::from(Arc::clone(&self.0));
-        ready!(job.as_mut().poll(&mut Context::from_waker(&waker)));
-        *connection = None;
+        if job.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+            *connection = Some(job);
+            return Poll::Pending;
+        }
         self.0.task.wake();
         Poll::Ready(())
     }
 
-    /// Takes the connection over from its task.
-    pub(super) fn take_over(self) -> Driven {
+    /// Takes the connection over from its task, unless `read` finds something now that the task is kept
+    /// from it: what has ended until then leaves the connection to others.
+    ///
+    /// # Errors
+    /// What `read` found.
+    pub(super) fn take_over<T>(
+        self,
+        mut read: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Result<Driven, T> {
         let connection = self.0.connection.lock();
+        if let Poll::Ready(found) = read(&mut Context::from_waker(Waker::noop())) {
+            return Err(found);
+        }
         self.0.is_woken.store(true, Ordering::SeqCst);
         self.0.is_driven.store(true, Ordering::SeqCst);
         drop(connection);
-        Driven(self)
+        Ok(Driven(self))
     }
 }
 
@@ -232,5 +258,109 @@ impl Drop for Driven {
         shared.is_busy.store(false, Ordering::SeqCst);
         shared.reader.take();
         shared.task.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    /// A connection that counts how often it is polled.
+    fn connection() -> (Drive, Arc<AtomicUsize>) {
+        let polls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&polls);
+        let job = poll_fn(move |_| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            Poll::Pending
+        });
+        (Drive::of(Box::pin(job)), polls)
+    }
+
+    fn quiet() -> Context<'static> {
+        Context::from_waker(Waker::noop())
+    }
+
+    #[test]
+    fn a_body_that_ended_just_before_leaves_the_connection_to_others() {
+        let (drive, polls) = connection();
+        // It had nothing a moment ago; then the task read its end.
+        let mut found = [Poll::Pending, Poll::Ready("the end")].into_iter();
+        let mut read = |_: &mut Context<'_>| found.next().unwrap();
+        assert!(read(&mut quiet()).is_pending());
+        assert_eq!(drive.clone().take_over(read).unwrap_err(), "the end");
+        assert!(drive.keep(&mut quiet()).is_pending());
+        assert_eq!(polls.load(Ordering::SeqCst), 1, "its task polls it");
+    }
+
+    #[test]
+    fn a_connection_is_polled_by_its_reader_until_that_is_gone_and_then_by_its_task() {
+        let (drive, polls) = connection();
+        let polled = || polls.load(Ordering::SeqCst);
+        let driven = drive.clone().take_over(|_| Poll::<()>::Pending).unwrap();
+        assert!(drive.keep(&mut quiet()).is_pending());
+        assert_eq!(polled(), 0);
+        let nothing = |_: &mut Context<'_>| Poll::<()>::Pending;
+        assert!(driven.read(&mut quiet(), nothing).is_pending());
+        assert_eq!(polled(), 1, "a look");
+        assert!(driven.read(&mut quiet(), nothing).is_pending());
+        assert_eq!(polled(), 1, "nothing has happened since");
+        drive.0.wake_by_ref();
+        assert!(driven.read(&mut quiet(), nothing).is_pending());
+        assert_eq!(polled(), 2);
+        drop(driven);
+        assert!(drive.keep(&mut quiet()).is_pending());
+        assert_eq!(polled(), 3);
+    }
+
+    #[test]
+    fn a_connection_that_is_never_quiet_lets_others_have_their_turn() {
+        let busy = poll_fn(|cx| {
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        });
+        let driven = Drive::of(Box::pin(busy)).take_over(|_| Poll::<()>::Pending).unwrap();
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let mut reads = 0;
+        let read = driven.read(&mut Context::from_waker(&waker), |_| {
+            reads += 1;
+            Poll::<()>::Pending
+        });
+        assert!(read.is_pending() && reads == LOOKS + 1);
+        assert!(woken.0.load(Ordering::SeqCst), "or it would rest for ever");
+    }
+
+    #[test]
+    fn a_connection_goes_with_its_keeper_and_tells_its_reader() {
+        let (drive, polls) = connection();
+        let driven = drive.clone().take_over(|_| Poll::<()>::Pending).unwrap();
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let mut cx = Context::from_waker(&waker);
+        assert!(driven.read(&mut cx, |_| Poll::<()>::Pending).is_pending());
+        drop(Keeper(drive));
+        assert_eq!(Arc::strong_count(&polls), 1, "it is gone");
+        assert!(woken.0.load(Ordering::SeqCst));
+    }
+
+    #[test]
+    fn a_connection_that_panics_is_closed() {
+        let job = poll_fn(|_| -> Poll<()> { panic!("as a test") });
+        let drive = Drive::of(Box::pin(job));
+        let poll = || drive.keep(&mut quiet()).is_ready();
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(poll)).is_err());
+        assert!(drive.keep(&mut quiet()).is_ready());
+    }
+
+    #[derive(Default)]
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::SeqCst);
+        }
     }
 }

@@ -128,6 +128,10 @@ impl Reader {
     /// Notes what stands around the text of an event that says nothing but `said`.
     fn note(&mut self, event: &Event, body: &Body<'_>, said: &Delta) {
         let Some([Choice { delta: Some(delta), .. }]) = body.choices.as_deref() else { return };
+        // What a piece of a call says depends on what was said of calls before.
+        if !delta.tool_calls.is_empty() || delta.function_call.is_some() {
+            return;
+        }
         match (said, &delta.content) {
             (Delta::Text(_), Content::Text(text)) => self.around.note(event, text, Delta::Text),
             (Delta::Reasoning(_), _) => {

@@ -55,7 +55,10 @@ impl Body for Incoming {
                 return frame;
             }
             // Nothing is here of a body that has not ended, so nobody else uses the connection.
-            *connection = Connection::Driven(drive.clone().take_over());
+            match drive.clone().take_over(&mut read) {
+                Ok(driven) => *connection = Connection::Driven(driven),
+                Err(frame) => return Poll::Ready(frame),
+            }
         }
         let Connection::Driven(driven) = connection else { return Poll::Pending };
         let frame = driven.read(cx, read);

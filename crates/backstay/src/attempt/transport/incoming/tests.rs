@@ -270,3 +270,24 @@ async fn no_stream_is_forgotten_where_readers_and_connections_move_between_threa
     };
     timeout(Duration::from_mins(1), all).await.expect("every stream came to its end");
 }
+
+#[test]
+fn a_runtime_that_ends_closes_the_connections_of_its_requests() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("http://{}/", listener.local_addr().unwrap());
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let transport = Transport::new();
+    let sent = transport.clone();
+    let request = Request::get(uri).body(Full::<Bytes>::default()).unwrap();
+    let sending = runtime.spawn(async move { sent.send(request, Duration::from_secs(1)).await });
+    let (mut socket, _) = listener.accept().unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let mut heard = [0; 4_096];
+    assert!(std::io::Read::read(&mut socket, &mut heard).unwrap() > 0);
+    // The head is waited for when the runtime goes; the pools and their owner live on.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    let closed = std::io::Read::read(&mut socket, &mut heard);
+    assert!(matches!(closed, Ok(0)), "{closed:?}");
+    drop((sending, transport));
+}
