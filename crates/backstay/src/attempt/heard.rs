@@ -54,7 +54,7 @@ pub(crate) fn seen(mut armed: Armed, heard: Heard, choices: usize, clock: &Clock
             broke.map_or(folded, |why| Err(Failure::new(Fault::StreamCut, why)))
         }
         Some(why) => Err(Failure::new(Fault::ConnectionLost, why)),
-        None => read::reply(&armed, &head, heard.body, clock.wall()),
+        None => read::reply(&armed, &head, heard.body, clock),
     };
     let seen = Seen {
         status: Some(head.status),

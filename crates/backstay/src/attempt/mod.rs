@@ -209,7 +209,7 @@ async fn one(
     #[cfg(feature = "bench")]
     if let Some(body) = engine.canned() {
         let head = Head { status: 200, headers: HeaderMap::new() };
-        let read = read::reply(&seen.armed, &head, body, engine.clock().wall());
+        let read = read::reply(&seen.armed, &head, body, engine.clock());
         return read.map(|whole| Got::Whole(Box::new(whole)));
     }
     // As configured, not as cut: it names the pool. The attempt's own limits bound the wait.
@@ -243,7 +243,7 @@ async fn one(
             read::whole(counted, end, timers.total).await?
         }
     };
-    let whole = read::reply(&seen.armed, &head, body, engine.clock().wall())?;
+    let whole = read::reply(&seen.armed, &head, body, engine.clock())?;
     if let Some(mut watched) = Watched::of(contract) {
         seen.cut = watched.whole(&whole.reply).err();
         seen.signals = watched.told(Duration::ZERO);

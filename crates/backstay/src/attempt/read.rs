@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::transport::{Incoming, innermost};
 use super::{Failure, Head, Whole, classify};
+use crate::clock::Clock;
 use crate::route::Armed;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -62,7 +63,7 @@ pub(super) fn reply(
     armed: &Armed,
     head: &Head,
     body: Bytes,
-    wall: Duration,
+    clock: &Clock,
 ) -> Result<Whole, Failure> {
     let dialect = armed.request.dialect;
     if body.iter().all(u8::is_ascii_whitespace) {
@@ -75,6 +76,6 @@ pub(super) fn reply(
             let note = format!("not a reply of {}: {malformed}", dialect.name());
             Err(Failure::new(Fault::MalformedReply, note))
         }
-        Err(ReadFault::Failure(error)) => Err(classify::reported(error, head, wall)),
+        Err(ReadFault::Failure(error)) => Err(classify::reported(error, head, clock.wall())),
     }
 }

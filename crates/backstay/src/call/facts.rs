@@ -8,7 +8,7 @@ use backstay_decide::recover::{
     self, Cap, Decision, Facts, Fallback, Next, OnRefusal, OnSemantic, Schema,
 };
 use backstay_decide::spend::Took;
-use backstay_decide::{Backoff, Dice};
+use backstay_decide::{Backoff, Dice, Moment};
 use backstay_wire::Usage;
 use backstay_wire::chat::Choice;
 
@@ -37,11 +37,12 @@ impl Call {
         if let Some(stop) = self.stops.get_mut(seen.armed.index) {
             stop.tries += 1;
         }
-        self.came(&seen);
+        let now = self.engine.now();
+        self.came(&seen, now);
         self.attempted(&seen);
         self.pays_for(&seen);
         if !seen.limits.is_empty() {
-            seen.armed.held.observe(&seen.limits, self.engine.now());
+            seen.armed.held.observe(&seen.limits, now);
         }
         let timed = seen.timed();
         let Seen { armed, result, first_token, limits, signals, cut, stopped, .. } = seen;
@@ -123,8 +124,8 @@ impl Call {
         let report = self.report(verdict.as_ref().err().map(|(_, unfit)| unfit.fault));
         let leaves = self.leaving(verdict.is_ok());
         let (brought, usage) = (Brought::Content(timed.first_token), whole.reply.usage);
-        self.settle(armed, Ending { report, brought, usage, timed, leaves });
-        self.judged(verdict.as_ref().err().map(|(_, unfit)| unfit));
+        let now = self.settle(armed, Ending { report, brought, usage, timed, leaves });
+        self.judged(verdict.as_ref().err().map(|(_, unfit)| unfit), now);
         match verdict {
             Ok(checked) => self.passes(whole, checked),
             Err((at, unfit)) => {
@@ -207,11 +208,12 @@ impl Call {
         if ends { stop.stay.take() } else { None }
     }
 
-    /// Reports how the attempt went to its target.
-    pub(super) fn settle(&mut self, armed: Armed, ending: Ending) {
+    /// Reports how the attempt went to its target. Returns when.
+    pub(super) fn settle(&mut self, armed: Armed, ending: Ending) -> Moment {
         let now = self.engine.now();
         let changes = armed.held.settle(ending, now);
         self.turned(armed.index, &changes);
+        now
     }
 
     /// Asks the one table what to do.

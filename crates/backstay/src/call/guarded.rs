@@ -56,9 +56,9 @@ impl Call {
         self.cut_off(&cut);
         let report = self.report(Some(cut.fault));
         let (brought, usage) = (Brought::Content(timed.first_token), whole.reply.usage);
-        self.settle(armed, Ending { report, brought, usage, timed, leaves: None });
+        let now = self.settle(armed, Ending { report, brought, usage, timed, leaves: None });
         let unfit = Unfit::new(cut.fault, Layer::Completion, vec![cut.note.clone()]);
-        self.judged(Some(&unfit));
+        self.judged(Some(&unfit), now);
         let next = self.decide(&cut);
         self.follow(next, cut, None);
     }

@@ -209,8 +209,8 @@ impl Call {
         self.tell(Step::Skipped { target, why: format!("{name}: {why}") });
     }
 
-    /// What came of an attempt.
-    pub(super) fn came(&mut self, seen: &Seen) {
+    /// What came of an attempt, at `now`.
+    pub(super) fn came(&mut self, seen: &Seen, now: Moment) {
         let target = seen.armed.target.id.as_str();
         let failure = match &seen.result {
             Ok(Got::Doubtful(_, doubt)) if doubt.fault == Fault::TooSlow => Some(doubt.as_ref()),
@@ -249,7 +249,7 @@ impl Call {
             finish: finish.map(Into::into),
             usage: reply.map(|reply| (reply.usage.input, reply.usage.output)),
         };
-        self.tell(step);
+        self.tell_at(now, step);
     }
 
     /// Adds up the tokens of a reply, and counts what it held that is not known here.
@@ -286,8 +286,8 @@ impl Call {
         });
     }
 
-    /// What the checks said of a reply.
-    pub(super) fn judged(&mut self, unfit: Option<&Unfit>) {
+    /// What the checks said of a reply, at `now`.
+    pub(super) fn judged(&mut self, unfit: Option<&Unfit>, now: Moment) {
         let status = unfit.map_or(GOOD, |unfit| word(unfit.fault));
         self.seen.validation = status;
         let target = self.target_id();
@@ -300,7 +300,7 @@ impl Call {
         }
         self.watch_shift(target, unfit);
         let errors = unfit.map(logged).unwrap_or_default();
-        self.tell(Step::Judged { verdict: status.into(), errors });
+        self.tell_at(now, Step::Judged { verdict: status.into(), errors });
     }
 
     /// Counts a reply that had to have a shape, and tells when more of them break it than used to.

@@ -131,7 +131,7 @@ impl Call {
         let dialect = self.contract.ask.dialect;
         let whole = Whole { reply, raw: None, events: None, dialect };
         let verdict = self.verdict(&whole);
-        self.judged(verdict.as_ref().err().map(|(_, unfit)| unfit));
+        self.judged(verdict.as_ref().err().map(|(_, unfit)| unfit), self.engine.now());
         match verdict {
             Ok(checked) => {
                 let amended = self.amended(checked);
