@@ -73,7 +73,7 @@ impl Unigrams {
 
     fn count(&mut self, hash: u32, by: i16) {
         let counter = &mut self.counts[(hash ^ hash >> 16) as usize % COUNTERS];
-        let weights = &WEIGHTS;
+        let weights = WEIGHTS.as_slice();
         let before = weights[usize::from(*counter).min(WINDOW)];
         *counter = counter.saturating_add_signed(by);
         self.weight = self.weight + weights[usize::from(*counter).min(WINDOW)] - before;

@@ -491,7 +491,9 @@ impl TargetHealth {
 
 #[cfg(test)]
 mod tests {
-    use super::super::guard::tests::{take, target};
+    #[cfg(not(shuttle))]
+    use super::super::guard::tests::take;
+    use super::super::guard::tests::target;
     use super::*;
 
     #[cfg(not(shuttle))]

@@ -3,40 +3,25 @@
 use std::time::Duration;
 
 use backstay_wire::Dialect;
-use bytes::Bytes;
-use http::Request;
-use http_body_util::Full;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 use super::{Opened, StreamTimers};
-use crate::attempt::transport::Transport;
+use crate::attempt::transport::answered;
 use crate::policy::Window;
 
 const TEXTS: usize = 40;
 
 /// A stream of so many texts that are there at once.
 async fn opened() -> Opened {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let uri = format!("http://{}/", listener.local_addr().unwrap());
-    let transport = Transport::new();
-    let request = Request::get(uri).body(Full::<Bytes>::default()).unwrap();
-    let sending = transport.send(request, Duration::from_secs(1));
-    let serving = async {
-        let (mut socket, _) = listener.accept().await.unwrap();
-        assert!(socket.read(&mut vec![0; 4_096]).await.unwrap() > 0);
-        let said = "data: {\"choices\":[{\"delta\":{\"content\":\"light\"}}]}\n\n".repeat(TEXTS);
-        let events = said + "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
-        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", events.len());
-        socket.write_all((head + &events).as_bytes()).await.unwrap();
-        socket
-    };
-    let (sent, _) = tokio::join!(sending, serving);
+    let said = "data: {\"choices\":[{\"delta\":{\"content\":\"light\"}}]}\n\n".repeat(TEXTS);
+    let finish = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+    let length = said.len() + finish.len();
+    let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{said}{finish}");
+    let (body, _) = answered(&answer).await;
     let limit = Duration::from_secs(5);
     let timers =
         StreamTimers { sent: Instant::now(), first_token: limit, gap: limit, total: limit };
-    Opened::new(sent.unwrap().into_body(), Dialect::OpenaiChat, timers)
+    Opened::new(body, Dialect::OpenaiChat, timers)
 }
 
 #[tokio::test]

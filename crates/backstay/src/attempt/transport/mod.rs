@@ -229,6 +229,26 @@ where
     }
 }
 
+/// The body of a response to a server that says `answer` and no more, and that server's socket.
+#[cfg(test)]
+pub(super) async fn answered(answer: &str) -> (Incoming, tokio::net::TcpStream) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let uri = format!("http://{}/", listener.local_addr().unwrap());
+    let transport = Transport::new();
+    let request = Request::get(uri).body(Full::<Bytes>::default()).unwrap();
+    let sending = transport.send(request, Duration::from_secs(1));
+    let serving = async {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        assert!(socket.read(&mut vec![0; 4_096]).await.unwrap() > 0);
+        socket.write_all(answer.as_bytes()).await.unwrap();
+        socket
+    };
+    let (sent, socket) = tokio::join!(sending, serving);
+    (sent.unwrap().into_body(), socket)
+}
+
 #[cfg(test)]
 mod tests {
     use tokio::net::TcpListener;

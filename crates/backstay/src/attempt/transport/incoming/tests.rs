@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::Incoming;
-use crate::attempt::transport::Transport;
+use crate::attempt::transport::{Transport, answered};
 
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 const END: &str = "0\r\n\r\n";
@@ -185,52 +185,21 @@ async fn a_body_nobody_reads_holds_up_its_own_connection_only() {
 
 #[tokio::test]
 async fn a_dropped_body_closes_its_connection_at_once() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let uri = format!("http://{}/", listener.local_addr().unwrap());
-    let transport = Transport::new();
-    let request = Request::get(uri).body(Full::<Bytes>::default()).unwrap();
-    let sending = transport.send(request, Duration::from_secs(1));
-    let serving = async {
-        let (mut socket, _) = listener.accept().await.unwrap();
-        let mut heard = vec![0; 4_096];
-        assert!(socket.read(&mut heard).await.unwrap() > 0);
-        socket.write_all((CHUNKED.to_owned() + &event(0)).as_bytes()).await.unwrap();
-        (socket, heard)
-    };
-    let (sent, (mut socket, mut heard)) = tokio::join!(sending, serving);
-    let mut body = sent.unwrap().into_body();
+    let (mut body, mut socket) = answered(&(CHUNKED.to_owned() + &event(0))).await;
     assert_eq!(frames_at_hand(&mut body).await, 1);
     drop(body);
+    let mut heard = [0; 16];
     let closed = timeout(Duration::from_millis(500), socket.read(&mut heard)).await;
     assert!(matches!(closed, Ok(Ok(0) | Err(_))), "{closed:?}");
 }
 
 #[tokio::test]
 async fn a_connection_that_breaks_in_a_body_fails_it() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let uri = format!("http://{}/", listener.local_addr().unwrap());
-    let serving = async move {
-        let (mut socket, _) = listener.accept().await.unwrap();
-        let mut heard = vec![0; 4_096];
-        assert!(socket.read(&mut heard).await.unwrap() > 0);
-        socket.write_all((CHUNKED.to_owned() + &events(2)).as_bytes()).await.unwrap();
-        sleep(ARRIVES).await;
-    };
-    let reading = async {
-        let transport = Transport::new();
-        let request = Request::get(uri).body(Full::<Bytes>::default()).unwrap();
-        let mut body = transport.send(request, Duration::from_secs(1)).await.unwrap().into_body();
-        let mut read = 0;
-        loop {
-            match body.frame().await {
-                Some(Ok(_)) => read += 1,
-                last => return (read, last),
-            }
-        }
-    };
-    let read = async { tokio::join!(serving, reading).1 };
-    let (read, last) = timeout(Duration::from_secs(5), read).await.unwrap();
-    assert_eq!(read, 2);
+    let (mut body, socket) = answered(&(CHUNKED.to_owned() + &events(2))).await;
+    sleep(ARRIVES).await;
+    assert_eq!(frames_at_hand(&mut body).await, 2);
+    drop(socket);
+    let last = timeout(Duration::from_secs(5), body.frame()).await.unwrap();
     assert!(last.is_some_and(|last| last.is_err()));
 }
 
