@@ -5,12 +5,14 @@
     reason = "a test fails by panicking, and its steps stand outside of test functions too"
 )]
 
-use std::io::{BufRead, BufReader, PipeReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, Command, ExitStatus, Stdio};
+mod served;
+
+use std::io::{PipeReader, Read, Write};
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use backstay_mock::{Mock, Settings};
+use served::Served;
 use tokio::time::Instant;
 
 /// What a pipe of Linux holds, and at least what another system's does.
@@ -32,45 +34,23 @@ fn config(base: &str) -> String {
     )
 }
 
-/// A gateway that is ended with the test, and the end of its standard error that is not read.
-struct Served {
-    child: Child,
-    address: String,
+/// A gateway, and the end of its standard error that is not read.
+struct Unread {
+    served: Served,
     unread: PipeReader,
 }
 
-impl Served {
+impl Unread {
     fn start(test: &str, base: &str) -> Self {
-        let name = format!("backstay-unread-{}-{test}.toml", std::process::id());
-        let file = std::env::temp_dir().join(name);
-        std::fs::write(&file, config(base)).unwrap();
         let (unread, mut full) = std::io::pipe().unwrap();
         full.write_all(&vec![b'x'; FULL]).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_backstay"))
-            .args(["serve", "--listen", "127.0.0.1:0", "-c"])
-            .arg(&file)
-            .stdout(Stdio::piped())
-            .stderr(full)
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        std::fs::remove_file(file).unwrap();
-        let address = line.trim().strip_prefix("listening on http://");
-        let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
-        Self { child, address, unread }
+        let served = Served::start(&format!("unread-{test}"), &config(base), full);
+        Self { served, unread }
     }
 
     /// The whole response.
     fn ask(&self, start: &str, body: &str) -> String {
-        let mut socket = TcpStream::connect(&self.address).unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        let length = body.len();
-        let head = "host: x\r\nconnection: close\r\ncontent-length:";
-        write!(socket, "{start} HTTP/1.1\r\n{head} {length}\r\n\r\n{body}").unwrap();
-        let mut response = String::new();
-        socket.read_to_string(&mut response).unwrap();
-        response
+        self.served.ask(start, "", body)
     }
 
     /// Waits until readiness says `words`. It is 200 all the while.
@@ -89,11 +69,11 @@ impl Served {
 
     /// Asks it to end, and waits.
     fn stop(&mut self) -> ExitStatus {
-        let pid = self.child.id().to_string();
+        let pid = self.served.child.id().to_string();
         assert!(Command::new("kill").arg(&pid).status().unwrap().success());
         let end = Instant::now() + Duration::from_secs(10);
         loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
+            if let Some(status) = self.served.child.try_wait().unwrap() {
                 return status;
             }
             assert!(Instant::now() < end, "it hangs");
@@ -102,17 +82,10 @@ impl Served {
     }
 }
 
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_waits_for_a_log_that_nobody_reads_and_it_is_told() {
     let mock = Mock::start(Settings::default()).await.unwrap();
-    let mut served = Served::start("calls", &mock.openai_base());
+    let mut served = Unread::start("calls", &mock.openai_base());
     for number in 0..20 {
         let began = Instant::now();
         let seen = served.ask("POST /v1/chat/completions", BODY);
@@ -140,7 +113,7 @@ async fn nobody_waits_for_a_log_that_nobody_reads_and_it_is_told() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_does_not_wait_for_who_reads_the_log() {
     let mock = Mock::start(Settings::default()).await.unwrap();
-    let mut served = Served::start("stop", &mock.openai_base());
+    let mut served = Unread::start("stop", &mock.openai_base());
     served.ask("POST /v1/chat/completions", BODY);
     let began = Instant::now();
     assert!(served.stop().success());

@@ -242,7 +242,7 @@ impl Metrics {
         let calls = CallLabels { route: route.clone(), outcome, code: String::new() };
         let latency = RouteLabels { route: route.clone() };
         RouteMeter {
-            good: self.replies.good(&route, target),
+            good: self.replies.judged(&route, target, GOOD),
             answered: self.calls.get_or_create(&calls).clone(),
             latency: self.latency.get_or_create(&latency).clone(),
             route,

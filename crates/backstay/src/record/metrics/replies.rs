@@ -51,9 +51,9 @@ impl ReplyMeters {
         registry.register("quirks", quirks, self.quirks.clone());
     }
 
-    /// Counts the good replies of `target` to calls of `route`.
-    pub(super) fn good(&self, route: &str, target: &str) -> Counter {
-        let labels = VerdictLabels { route: route.into(), target: label(target), status: GOOD };
+    /// Counts the replies of `target` to calls of `route` that were judged so.
+    pub(super) fn judged(&self, route: &str, target: &str, status: &'static str) -> Counter {
+        let labels = VerdictLabels { route: route.into(), target: label(target), status };
         self.verdicts.get_or_create(&labels).clone()
     }
 }
@@ -61,8 +61,7 @@ impl ReplyMeters {
 impl Metrics {
     /// A reply was judged.
     pub fn judged(&self, route: &str, target: &str, status: &'static str) {
-        let labels = VerdictLabels { route: route.into(), target: label(target), status };
-        self.replies.verdicts.get_or_create(&labels).inc();
+        self.replies.judged(route, target, status).inc();
     }
 
     /// A reply was handed on with `count` edits of a kind. `model` is the provider's name of it;

@@ -48,9 +48,8 @@ impl Body for Incoming {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let Self { body, connection } = &mut *self;
         let mut read = |cx: &mut Context<'_>| Pin::new(&mut *body).poll_frame(cx);
-        if let Connection::Apart | Connection::Drivable(_) = connection {
+        if let Connection::Drivable(drive) = connection {
             let frame = read(cx);
-            let Connection::Drivable(drive) = connection else { return frame };
             if frame.is_ready() {
                 return frame;
             }
@@ -60,7 +59,7 @@ impl Body for Incoming {
                 Err(frame) => return Poll::Ready(frame),
             }
         }
-        let Connection::Driven(driven) = connection else { return Poll::Pending };
+        let Connection::Driven(driven) = connection else { return read(cx) };
         let frame = driven.read(cx, read);
         if let Poll::Ready(frame) = &frame {
             let is_data = matches!(frame, Some(Ok(frame)) if frame.is_data());
