@@ -1,9 +1,5 @@
 //! Signs that the model did not read what it was sent.
 
-use std::sync::LazyLock;
-
-use aho_corasick::AhoCorasick;
-
 use super::signal::Finding;
 
 /// Per cent of the estimated prompt tokens that a provider reports at least when all of it was read.
@@ -19,20 +15,13 @@ pub(super) fn unread(reported: u64, estimated: u64) -> Option<Finding> {
     unread.then_some(Finding::Unread { reported, estimated })
 }
 
-/// Whether an answer that begins with `opening`, normalised, says that something sent is not there.
-pub(super) fn misses_attachment(opening: &str) -> bool {
-    // One pass, at which most answers are done.
-    THINGS.is_match(opening) && says_so(opening)
+/// What may have been sent, in every language.
+pub(super) fn things() -> impl Iterator<Item = &'static str> + Clone {
+    WORDS.iter().flat_map(|(things, _)| things.iter().copied())
 }
 
-/// What may have been sent, in every language.
-static THINGS: LazyLock<AhoCorasick> = LazyLock::new(|| {
-    let things = WORDS.iter().flat_map(|(things, _)| things.iter());
-    #[expect(clippy::expect_used, reason = "a few short words that do not change")]
-    AhoCorasick::new(things).expect("words that fit")
-});
-
-fn says_so(opening: &str) -> bool {
+/// Whether an answer with such an `opening`, normalised, which names one of the [`things`], says that it is not there.
+pub(super) fn misses(opening: &str) -> bool {
     WORDS.iter().any(|(things, missing)| {
         things.iter().any(|thing| opening.contains(thing))
             && (missing.iter().any(|phrase| opening.contains(phrase)) || gives_none(opening))
@@ -196,7 +185,7 @@ const WORDS: [(&[&str], &[&str]); 9] = [
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::super::wording::heard;
 
     #[test]
     fn what_is_missing_is_said_with_a_no() {
@@ -208,7 +197,7 @@ mod tests {
             "es wurde kein dokument angehängt.",
             "aucun fichier n'a été fourni.",
         ] {
-            assert!(misses_attachment(missing), "{missing}");
+            assert!(heard(missing).misses, "{missing}");
         }
     }
 
@@ -227,7 +216,7 @@ mod tests {
             "请提供身份证文件。",
             "пожалуйста, загрузите файл на портал.",
         ] {
-            assert!(!misses_attachment(answer), "{answer}");
+            assert!(!heard(answer).misses, "{answer}");
         }
     }
 }

@@ -28,6 +28,7 @@ mod signal;
 mod split;
 #[cfg(test)]
 mod tests;
+mod wording;
 
 use std::time::Duration;
 
@@ -84,7 +85,7 @@ pub enum Attachments {
     Sent,
 }
 
-/// All guards of one reply. Allocates nothing before it is some thirty tokens long.
+/// All guards of one reply. But for its first words, it allocates nothing before it is some thirty tokens long.
 #[derive(Clone, Debug)]
 pub struct Guards {
     limits: Limits,
@@ -287,12 +288,12 @@ impl Guards {
         if !(may_refuse || may_miss) || self.calls.any() || self.call.is_some() {
             return;
         }
-        let opening = self.opening.normalised();
+        let heard = wording::heard(&self.opening.normalised());
         let mut told = |finding| self.found.note(finding, Level::Soft, Some(Channel::Text));
-        if may_refuse && refusal::refuses(&opening) {
+        if may_refuse && heard.refuses {
             told(Finding::Refusal);
         }
-        if may_miss && lost::misses_attachment(&opening) {
+        if may_miss && heard.misses {
             told(Finding::MissesAttachment);
         }
     }

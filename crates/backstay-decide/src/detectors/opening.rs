@@ -6,31 +6,20 @@ const KEPT: usize = 720;
 const LOOKED_AT: usize = 240;
 
 /// How an answer begins, and how long it is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Opening {
-    bytes: [u8; KEPT],
-    kept: usize,
+    /// At most [`KEPT`].
+    bytes: Vec<u8>,
     /// Characters in all.
     length: usize,
-}
-
-impl Default for Opening {
-    fn default() -> Self {
-        Self { bytes: [0; KEPT], kept: 0, length: 0 }
-    }
 }
 
 impl Opening {
     /// Takes the next piece of the answer.
     pub(super) fn feed(&mut self, piece: &str) {
         self.length += piece.chars().count();
-        let room = &mut self.bytes[self.kept..];
-        if room.is_empty() {
-            return;
-        }
-        let taken = piece.len().min(room.len());
-        room[..taken].copy_from_slice(&piece.as_bytes()[..taken]);
-        self.kept += taken;
+        let taken = piece.len().min(KEPT - self.bytes.len());
+        self.bytes.extend_from_slice(&piece.as_bytes()[..taken]);
     }
 
     /// Characters in all.
@@ -40,32 +29,63 @@ impl Opening {
 
     /// The first byte that is no blank. `None`: there is none among those that are kept.
     pub(super) fn first(&self) -> Option<u8> {
-        self.bytes[..self.kept].trim_ascii_start().first().copied()
+        self.bytes.trim_ascii_start().first().copied()
     }
 
     /// The first 240 characters in lower case, each run of blanks and marks of emphasis as one space, with one kind
     /// of apostrophe.
     pub(super) fn normalised(&self) -> String {
-        let text = String::from_utf8_lossy(&self.bytes[..self.kept]);
-        let mut normalised = String::with_capacity(text.len());
-        for letter in text.trim_start().chars().take(LOOKED_AT) {
-            match letter {
-                '\u{2019}' | '\u{2018}' | '\u{02bc}' | '`' => normalised.push('\''),
-                _ if letter.is_whitespace() || matches!(letter, '*' | '_' | '#') => {
-                    if !normalised.ends_with(' ') {
-                        normalised.push(' ');
-                    }
-                }
-                _ if letter.is_ascii() => normalised.push(letter.to_ascii_lowercase()),
-                _ => normalised.extend(letter.to_lowercase()),
-            }
+        let text = String::from_utf8_lossy(&self.bytes);
+        let text = text.trim_start();
+        let most = text.len().min(LOOKED_AT);
+        match text.as_bytes().get(..most) {
+            Some(ascii) if ascii.is_ascii() => of_ascii(ascii),
+            _ => of_any(text),
         }
-        normalised
     }
+}
+
+fn of_any(text: &str) -> String {
+    let mut normalised = String::with_capacity(text.len());
+    for letter in text.chars().take(LOOKED_AT) {
+        match letter {
+            '\u{2019}' | '\u{2018}' | '\u{02bc}' | '`' => normalised.push('\''),
+            _ if letter.is_whitespace() || matches!(letter, '*' | '_' | '#') => {
+                if !normalised.ends_with(' ') {
+                    normalised.push(' ');
+                }
+            }
+            _ if letter.is_ascii() => normalised.push(letter.to_ascii_lowercase()),
+            _ => normalised.extend(letter.to_lowercase()),
+        }
+    }
+    normalised
+}
+
+/// The same for a text of ASCII letters only, many at a time.
+fn of_ascii(text: &[u8]) -> String {
+    let folded = |byte: &u8| match byte {
+        b'`' => b'\'',
+        b'\t'..=b'\r' | b' ' | b'*' | b'_' | b'#' => b' ',
+        _ => byte.to_ascii_lowercase(),
+    };
+    let folded = text.iter().map(folded).collect();
+    let mut normalised = String::from_utf8(folded).unwrap_or_default();
+    if normalised.contains("  ") {
+        let mut follows_blank = false;
+        normalised.retain(|letter| {
+            let is_first = letter != ' ' || !follows_blank;
+            follows_blank = letter == ' ';
+            is_first
+        });
+    }
+    normalised
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn opening(pieces: &[&str]) -> Opening {
@@ -95,6 +115,7 @@ mod tests {
         let long = "日".repeat(200);
         let opening = opening(&[&long, &long, "a"]);
         assert_eq!((opening.length(), opening.normalised().chars().count()), (401, 240));
+        assert_eq!(opening.bytes.len(), KEPT, "no more is kept");
     }
 
     #[test]
@@ -102,5 +123,16 @@ mod tests {
         assert_eq!(opening(&[" ", "\n{"]).first(), Some(b'{'));
         assert_eq!(opening(&["ab"]).first(), Some(b'a'));
         assert_eq!(opening(&["  "]).first(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn ascii_is_normalised_as_every_other_text(text in "[ -~\t\n\r\x0b\x0c\x1f]{0,300}", pieces in 1..9_usize) {
+            let letters: Vec<char> = text.chars().collect();
+            let pieces: Vec<String> =
+                letters.chunks(letters.len().div_ceil(pieces).max(1)).map(String::from_iter).collect();
+            let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+            prop_assert_eq!(opening(&pieces).normalised(), of_any(text.trim_start()));
+        }
     }
 }

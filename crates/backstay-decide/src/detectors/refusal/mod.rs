@@ -7,10 +7,6 @@
 
 mod words;
 
-use std::sync::LazyLock;
-
-use aho_corasick::AhoCorasick;
-
 use super::opening::Opening;
 use words::{DECLINES, OBJECTS};
 
@@ -22,27 +18,50 @@ pub(super) fn may_refuse(opening: &Opening) -> bool {
     opening.length() <= SHORT && !matches!(opening.first(), Some(b'{' | b'[' | b'<' | b'|') | None)
 }
 
-/// Whether an answer that [may](may_refuse) refuse and begins with `opening`, normalised, does.
-pub(super) fn refuses(opening: &str) -> bool {
-    if opening.contains("'''") {
-        return false;
-    }
-    let mut objections = [Objections::default(); OBJECTS.len()];
-    for found in PHRASES.automaton.find_overlapping_iter(opening) {
-        if !stands_free(opening, found.start()) {
-            continue;
+/// All phrases, each with what it says.
+pub(super) fn phrases() -> impl Iterator<Item = (&'static str, Role)> + Clone {
+    let declines = DECLINES.iter().enumerate().flat_map(|(language, (who, _))| {
+        who.iter().map(move |phrase| (*phrase, Role::Declines { language }))
+    });
+    let objects = OBJECTS.iter().enumerate().flat_map(|(language, (objects, teaches))| {
+        let objects = objects.iter().enumerate();
+        let objects =
+            objects.map(move |(number, phrase)| (*phrase, Role::Objects { language, number }));
+        objects.chain(teaches.iter().map(move |phrase| (*phrase, Role::Teaches { language })))
+    });
+    declines.chain(objects)
+}
+
+/// What the opening of an answer that [may](may_refuse) refuse has of a refusal.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Signs {
+    declines: bool,
+    objections: [Objections; OBJECTS.len()],
+}
+
+impl Signs {
+    /// Takes note of a phrase that stands at `at` in `opening`.
+    pub(super) fn note(&mut self, opening: &str, at: usize, phrase: &str, role: Role) {
+        if !stands_free(opening, at) {
+            return;
         }
-        match PHRASES.roles[found.pattern().as_usize()] {
-            Role::Declines { language } if declines(opening, found.end(), language) => return true,
-            Role::Declines { .. } => {}
-            Role::Objects { language, number } => objections[language].objects |= 1 << number,
-            Role::Teaches { language } => objections[language].teaches = true,
+        match role {
+            Role::Declines { language } => {
+                self.declines |= declines(opening, at + phrase.len(), language);
+            }
+            Role::Objects { language, number } => self.objections[language].objects |= 1 << number,
+            Role::Teaches { language } => self.objections[language].teaches = true,
         }
     }
-    objections.iter().any(|told| {
-        let objects = told.objects.count_ones();
-        objects >= 2 || objects == 1 && told.teaches
-    })
+
+    /// Whether they are enough.
+    pub(super) fn refuses(&self) -> bool {
+        let objects = |told: &Objections| {
+            let objects = told.objects.count_ones();
+            objects >= 2 || objects == 1 && told.teaches
+        };
+        self.declines || self.objections.iter().any(objects)
+    }
 }
 
 /// Whether one of the things that are declined in `language` stands right after `end`.
@@ -62,8 +81,8 @@ struct Objections {
 }
 
 /// What a phrase of a language is.
-#[derive(Clone, Copy, Debug)]
-enum Role {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
     /// Who declines.
     Declines {
         language: usize,
@@ -78,29 +97,6 @@ enum Role {
     },
 }
 
-/// All phrases, to be sought in one pass.
-struct Phrases {
-    automaton: AhoCorasick,
-    /// By pattern.
-    roles: Vec<Role>,
-}
-
-static PHRASES: LazyLock<Phrases> = LazyLock::new(|| {
-    let declines = DECLINES.iter().enumerate().flat_map(|(language, (who, _))| {
-        who.iter().map(move |phrase| (*phrase, Role::Declines { language }))
-    });
-    let objects = OBJECTS.iter().enumerate().flat_map(|(language, (objects, teaches))| {
-        let objects = objects.iter().enumerate();
-        let objects =
-            objects.map(move |(number, phrase)| (*phrase, Role::Objects { language, number }));
-        objects.chain(teaches.iter().map(move |phrase| (*phrase, Role::Teaches { language })))
-    });
-    let (phrases, roles): (Vec<&str>, _) = declines.chain(objects).unzip();
-    #[expect(clippy::expect_used, reason = "a few hundred short phrases that do not change")]
-    let automaton = AhoCorasick::new(phrases).expect("phrases that fit");
-    Phrases { automaton, roles }
-});
-
 /// Whether what begins at `at` begins a word, and is no quotation.
 fn stands_free(text: &str, at: usize) -> bool {
     let before = text.get(..at).and_then(|before| before.chars().next_back());
@@ -112,12 +108,13 @@ fn stands_free(text: &str, at: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::wording::heard;
     use super::*;
 
     fn is_told(answer: &str) -> bool {
         let mut opening = Opening::default();
         opening.feed(answer);
-        may_refuse(&opening) && refuses(&opening.normalised())
+        may_refuse(&opening) && heard(&opening.normalised()).refuses
     }
 
     #[test]
