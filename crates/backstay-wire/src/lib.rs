@@ -20,6 +20,7 @@ pub mod amend;
 pub mod chat;
 pub mod dialect;
 pub mod frame;
+mod json;
 pub mod lower;
 pub mod pointer;
 pub mod scan;

@@ -205,7 +205,7 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(text: &'a str, path: &str) -> Result
 
 /// Parses a whole body or event.
 pub(crate) fn parse_whole<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Malformed> {
-    serde_json::from_slice(bytes).map_err(|error| {
+    crate::json::read(bytes).map_err(|error| {
         // A position in the body helps; serde's words on its grammar quote nothing.
         let note = if error.is_data() { reason(&error) } else { format!("not JSON: {error}") };
         Malformed::new("", note)

@@ -282,7 +282,7 @@ pub(super) fn parse<T>(text: &[u8], read: impl FnOnce(Body<'_>) -> T) -> Option<
     if text.trim_ascii_start().first() != Some(&b'{') {
         return None;
     }
-    if let Ok(body) = serde_json::from_slice(text) {
+    if let Ok(body) = crate::json::read(text) {
         return Some(read(body));
     }
     let plain = serde_json::from_slice::<Value>(text).ok()?.to_string();
