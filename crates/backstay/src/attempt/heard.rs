@@ -38,7 +38,12 @@ pub(crate) enum Shown {
 }
 
 /// The end of the attempt that `armed` would have been, for so many answers.
-pub(crate) fn seen(mut armed: Armed, heard: Heard, choices: usize, clock: &Clock) -> (Seen, Shown) {
+pub(crate) fn seen(
+    mut armed: Box<Armed>,
+    heard: Heard,
+    choices: usize,
+    clock: &Clock,
+) -> (Seen, Shown) {
     // The request went as it came: there is nothing to take back of it.
     armed.request.lowerings = std::sync::Arc::default();
     let head = Head { status: heard.status, headers: heard.headers };
@@ -67,7 +72,7 @@ pub(crate) fn seen(mut armed: Armed, heard: Heard, choices: usize, clock: &Clock
 }
 
 /// The end of an attempt that brought no response.
-pub(crate) fn nothing(armed: Armed, fault: Fault, took: Duration) -> Seen {
+pub(crate) fn nothing(armed: Box<Armed>, fault: Fault, took: Duration) -> Seen {
     let failure = Failure::new(fault, "no response came");
     Seen { took, ..Seen::of(armed, Err(failure)) }
 }

@@ -53,7 +53,7 @@ const ERROR_BODY: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Seen {
     /// The target, with all it still holds.
-    pub armed: Armed,
+    pub armed: Box<Armed>,
     /// What came.
     pub result: Result<Got, Failure>,
     /// HTTP status. `None`: no response.
@@ -78,7 +78,7 @@ pub(crate) struct Seen {
 
 impl Seen {
     /// Of an attempt that ended so, of which no more is known.
-    fn of(armed: Armed, result: Result<Got, Failure>) -> Self {
+    fn of(armed: Box<Armed>, result: Result<Got, Failure>) -> Self {
         Self {
             armed,
             result,
@@ -181,7 +181,7 @@ struct Head {
 }
 
 /// Makes the shot and waits for what comes of it. Dropping the future cancels it upstream.
-pub(crate) async fn race(engine: &Engine, contract: &Contract, shot: Box<Shot>) -> Seen {
+pub(crate) async fn race(engine: &Engine, contract: &Contract, shot: Shot) -> Seen {
     let mut armed = shot.first;
     armed.held.goes(match armed.request.form {
         Form::Plain => Going::Plain,

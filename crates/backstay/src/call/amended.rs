@@ -23,7 +23,7 @@ pub(crate) struct Amended {
 /// A reply that is an answer with the declared fallbacks in place.
 #[derive(Debug)]
 pub(crate) struct Best {
-    whole: Whole,
+    whole: Box<Whole>,
     checked: Vec<Checked>,
     /// The target it came from.
     from: Option<usize>,
@@ -52,7 +52,8 @@ impl Call {
         if self.best.as_ref().is_some_and(|known| known.changed() <= changed(&checked)) {
             return;
         }
-        let (whole, from, seen) = (whole.clone(), self.current, self.seen.clone());
+        let whole = Box::new(whole.clone());
+        let (from, seen) = (self.current, self.seen.clone());
         self.best = Some(Box::new(Best { whole, checked, from, seen }));
     }
 
@@ -64,7 +65,7 @@ impl Call {
     }
 
     /// Ends the call with a reply that passed, as it is or amended.
-    pub(super) fn passes(&mut self, whole: Whole, checked: Vec<Checked>) {
+    pub(super) fn passes(&mut self, whole: Box<Whole>, checked: Vec<Checked>) {
         let standing = checked.iter().map(Checked::standing).max();
         let outcome = match standing.unwrap_or(Standing::AsItCame) {
             Standing::AsItCame => Outcome::Answered,
@@ -76,7 +77,7 @@ impl Call {
         let amended = self.amended(checked);
         self.tell_unchecked(&whole);
         self.count_edits();
-        self.end = Some(End::Reply(Box::new(whole), outcome, amended));
+        self.end = Some(End::Reply(whole, outcome, amended));
         self.plan = Plan::Over;
     }
 

@@ -54,7 +54,7 @@ impl Call {
         match result {
             Ok(Got::Whole(whole)) => match cut {
                 Some(cut) => self.cut_whole(armed, &whole, (timed, cut)),
-                None => self.judge(armed, *whole, timed),
+                None => self.judge(armed, whole, timed),
             },
             Ok(Got::Live(opened)) => {
                 self.releases(opened, armed.held);
@@ -117,7 +117,7 @@ impl Call {
     }
 
     /// Judges a whole reply: it ends the call, or is a failure like any other.
-    fn judge(&mut self, armed: Armed, whole: Whole, timed: Timed) {
+    fn judge(&mut self, armed: Box<Armed>, whole: Box<Whole>, timed: Timed) {
         self.lowerings = Arc::clone(&armed.request.lowerings);
         self.counted(&whole.reply);
         let verdict = self.verdict(&whole);
@@ -209,7 +209,7 @@ impl Call {
     }
 
     /// Reports how the attempt went to its target. Returns when.
-    pub(super) fn settle(&mut self, armed: Armed, ending: Ending) -> Moment {
+    pub(super) fn settle(&mut self, armed: Box<Armed>, ending: Ending) -> Moment {
         let now = self.engine.now();
         let changes = armed.held.settle(ending, now);
         self.turned(armed.index, &changes);
@@ -323,7 +323,7 @@ impl Call {
     }
 
     /// Turns a decision into a plan.
-    pub(super) fn follow(&mut self, next: Next, failure: Failure, whole: Option<Whole>) {
+    pub(super) fn follow(&mut self, next: Next, failure: Failure, whole: Option<Box<Whole>>) {
         self.plan = match next {
             Next::Again { after } => Plan::Again { until: self.engine.now().plus(after) },
             Next::Elsewhere => {
@@ -382,7 +382,7 @@ impl Call {
     }
 
     /// What the caller gets as it is: a reply with its own finish, or the provider's refusal.
-    fn handed(&self, failure: &Failure, whole: Option<Whole>) -> End {
+    fn handed(&self, failure: &Failure, whole: Option<Box<Whole>>) -> End {
         // A call of a tool is an effect: half of one is never handed on.
         let Some(whole) = whole.filter(|whole| !has_cut_call(&whole.reply)) else {
             return End::Fail(Box::new(self.error(failure)));
@@ -392,7 +392,7 @@ impl Call {
             Fault::Paused => Outcome::Paused,
             _ => Outcome::Refused,
         };
-        End::Reply(Box::new(whole), outcome, Vec::new())
+        End::Reply(whole, outcome, Vec::new())
     }
 }
 

@@ -28,7 +28,7 @@ const MAX_NOTES: usize = 20;
 
 impl Call {
     /// Ends the call as planned.
-    pub(crate) fn finish(mut self, halt: Halt) -> Result<Answer, CallError> {
+    pub(crate) fn finish(mut self: Box<Self>, halt: Halt) -> Result<Answer, CallError> {
         let end = match halt {
             Halt::Failed(error) => End::Fail(Box::new(error)),
             Halt::Planned => self.end.take().unwrap_or_else(|| {
@@ -37,7 +37,7 @@ impl Call {
             }),
         };
         match end {
-            End::Reply(whole, outcome, amended) => Ok(self.reply(*whole, outcome, amended)),
+            End::Reply(whole, outcome, amended) => Ok(self.reply(whole, outcome, amended)),
             End::LastResort => Ok(self.resort()),
             End::Fail(error) => Err(self.fail(*error)),
             End::Stream(opened, held) => Ok(self.stream(opened, held)),
@@ -97,7 +97,12 @@ impl Call {
         rests.min().map(|until| until.since(now))
     }
 
-    fn reply(mut self, whole: Whole, outcome: Outcome, amended: Vec<Amended>) -> Answer {
+    fn reply(
+        mut self: Box<Self>,
+        whole: Box<Whole>,
+        outcome: Outcome,
+        amended: Vec<Amended>,
+    ) -> Answer {
         let caller = self.contract.ask.dialect;
         let raw = whole.raw.filter(|_| whole.dialect == caller);
         let raw = match amended.as_slice() {
@@ -158,7 +163,7 @@ impl Call {
     }
 
     /// The route's own answer.
-    fn resort(mut self) -> Answer {
+    fn resort(mut self: Box<Self>) -> Answer {
         let choice = self.contract.route.last_resort.as_ref().map(super::resort_choice);
         let mut reply = Reply {
             id: format!("backstay-{}", self.contract.call_id),
@@ -175,7 +180,7 @@ impl Call {
         self.answered(Outcome::LastResort, body)
     }
 
-    fn answered(mut self, outcome: Outcome, body: Body) -> Answer {
+    fn answered(mut self: Box<Self>, outcome: Outcome, body: Body) -> Answer {
         let receipt = self.receipt(outcome);
         let headers = self.provider_headers();
         self.close_as(&receipt, "", "");
@@ -183,7 +188,7 @@ impl Call {
         Answer { receipt, headers, edits, body }
     }
 
-    fn fail(mut self, error: CallError) -> CallError {
+    fn fail(mut self: Box<Self>, error: CallError) -> CallError {
         let receipt = self.receipt(Outcome::Failed);
         // An attempt's failure is told by the steps before; its sentence may quote the reply.
         let note = match error.cause() {
@@ -195,13 +200,17 @@ impl Call {
     }
 
     /// Ends a call that would ask again, for nobody.
-    pub(super) fn unheard(mut self) -> CallError {
+    pub(super) fn unheard(mut self: Box<Self>) -> CallError {
         let note = "the caller left; nothing more is asked";
         self.close(Outcome::Abandoned, "", note);
         CallError::local(Local::AttemptsExhausted, note)
     }
 
-    fn stream(self, opened: Box<crate::attempt::stream::Opened>, held: route::Held) -> Answer {
+    fn stream(
+        self: Box<Self>,
+        opened: Box<crate::attempt::stream::Opened>,
+        held: route::Held,
+    ) -> Answer {
         let receipt = self.receipt(Outcome::Answered);
         let headers = self.provider_headers();
         self.contract.set_asked(true);

@@ -48,7 +48,7 @@ impl Call {
     /// A whole reply that the guards do not let pass.
     pub(super) fn cut_whole(
         &mut self,
-        armed: Armed,
+        armed: Box<Armed>,
         whole: &Whole,
         (timed, cut): (Timed, Failure),
     ) {

@@ -241,12 +241,12 @@ struct LastSeen {
 }
 
 impl Call {
-    fn begin(engine: Engine, contract: Contract) -> Self {
+    fn begin(engine: Engine, contract: Contract) -> Box<Self> {
         engine.metrics().began();
         let stops = route::list(&engine, &contract);
         let simulated = contract.simulated.as_ref();
         let notes = simulated.map(|fault| format!("simulated {}", fault.behaviour));
-        let mut call = Self {
+        let mut call = Box::new(Self {
             stops,
             engine,
             contract,
@@ -281,7 +281,7 @@ impl Call {
             would: "",
             ended_at: None,
             closed: false,
-        };
+        });
         call.settled();
         call
     }

@@ -114,7 +114,7 @@ impl Watch {
         };
         match contract::settle(engine, ask) {
             // It takes no seat: it goes through in any case.
-            Ok(contract) => watch.choose(Box::new(Call::begin(engine.clone(), contract))),
+            Ok(contract) => watch.choose(Call::begin(engine.clone(), contract)),
             Err(error) => door.watched(engine, &error),
         }
         watch
@@ -131,7 +131,7 @@ impl Watch {
         };
         match step {
             Step::Try(shot) if Some(shot.first.index) == first => {
-                self.armed = Some(Box::new(shot.first));
+                self.armed = Some(shot.first);
             }
             Step::Try(shot) => {
                 let why = format!("{} would be asked first", shot.first.target.id);
@@ -195,7 +195,7 @@ impl Watch {
             (None, Cause::Attempt(fault), Some(armed)) => {
                 let took = call.engine.now().since(self.sent);
                 let mut call = call;
-                call.note(heard::nothing(*armed, fault, took));
+                call.note(heard::nothing(armed, fault, took));
                 let would = would(&call);
                 call.watched(would);
             }
@@ -227,7 +227,7 @@ impl Job {
         let Self { mut call, armed, heard } = self;
         let clock = *call.engine.clock();
         let choices = call.contract.most_choices();
-        let (seen, shown) = heard::seen(*armed, heard, choices, &clock);
+        let (seen, shown) = heard::seen(armed, heard, choices, &clock);
         call.note(seen);
         let would = match would(&call) {
             Would::Nothing => Would::Nothing,

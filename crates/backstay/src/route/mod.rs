@@ -89,7 +89,7 @@ impl Stop {
 #[derive(Debug)]
 pub(crate) struct Shot {
     /// The first, and so far only, request.
-    pub first: Armed,
+    pub first: Box<Armed>,
 }
 
 /// A target with everything needed to call it. Dropping it settles all it holds.

@@ -28,7 +28,7 @@ use crate::fault::CallError;
 #[derive(Debug)]
 pub(crate) enum Step {
     /// Make this attempt.
-    Try(Box<Shot>),
+    Try(Shot),
     /// Wait, holding nothing but the seat and a place in a line.
     Rest(Moment),
     /// Stand in the line of a target; at its front until then, or until the target has a place.
@@ -373,6 +373,7 @@ fn comes_back(call: &mut Call, index: usize, now: Moment) -> Result<(), extra::R
     stay.ask(now)
 }
 
+/// Builds the request of the attempt that `held` is for.
 fn shoot(
     call: &mut Call,
     index: usize,
@@ -407,9 +408,9 @@ fn shoot(
         stay.sends();
     }
     call.goes_on(request.way);
-    let armed = Armed { index, target, tier, held, request, timers, uncut };
+    let armed = Box::new(Armed { index, target, tier, held, request, timers, uncut });
     call.sending(&armed);
-    Step::Try(Box::new(Shot { first: armed }))
+    Step::Try(Shot { first: armed })
 }
 
 /// The request cannot be said in this target's dialect: others may still take it.

@@ -49,7 +49,7 @@ enum State {
 
 impl Live {
     /// Hands `opened` on for `call`.
-    pub(crate) fn new(call: Call, opened: Box<Opened>, held: Held) -> Self {
+    pub(crate) fn new(call: Box<Call>, opened: Box<Opened>, held: Held) -> Self {
         Self {
             pause: call.contract.keep_alive,
             state: State::Telling(Box::new(Telling::first(call, opened, held))),

@@ -26,7 +26,7 @@ const GATHER: usize = 16 << 10;
 /// A reply that is being told.
 #[derive(Debug)]
 pub(super) struct Telling {
-    call: Call,
+    call: Box<Call>,
     source: Source,
     passing: Passing,
     /// Tool calls that wait for the end.
@@ -72,7 +72,7 @@ pub(super) enum After {
 
 impl Telling {
     /// Hands `opened` on for `call`.
-    pub(super) fn first(call: Call, opened: Box<Opened>, held: Held) -> Self {
+    pub(super) fn first(call: Box<Call>, opened: Box<Opened>, held: Held) -> Self {
         let passing = Passing::of(&call);
         Self::of(call, Source::Stream { opened, held }, passing)
     }
@@ -96,7 +96,7 @@ impl Telling {
         Ok(Box::new(Self::of(call, source, passing)))
     }
 
-    fn of(call: Call, source: Source, passing: Passing) -> Self {
+    fn of(call: Box<Call>, source: Source, passing: Passing) -> Self {
         Self {
             owes_report: call.wants_report(),
             calls: Waiting::new(call.contract.ask.dialect),

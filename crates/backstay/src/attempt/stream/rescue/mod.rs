@@ -114,7 +114,7 @@ fn continued(seam: &mut Seam, delta: Delta, out: &mut Vec<Delta>) -> Result<Reac
 
 /// What a search for another reply brings.
 pub(super) struct Found {
-    pub(super) call: Call,
+    pub(super) call: Box<Call>,
     /// `None`: nobody has one.
     pub(super) anew: Option<Anew>,
     /// How the rest is to be told.
@@ -132,7 +132,7 @@ impl fmt::Debug for Rescuing {
 
 impl Rescuing {
     /// Seeks another reply for `call`, of which `passing` has told the beginning.
-    pub(super) fn new(mut call: Call, passing: Passing) -> Self {
+    pub(super) fn new(mut call: Box<Call>, passing: Passing) -> Self {
         Self(Box::pin(async move {
             let anew = call.seek_anew().await;
             Found { call, anew, passing }
