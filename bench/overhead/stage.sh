@@ -12,6 +12,10 @@ overhead=$root/bench/overhead
 target=${CARGO_TARGET_DIR:-$root/target}
 marks=()
 pids=()
+pin=
+
+# With `pin` set, runs a program on core $1 only: who wakes whom where moves a single connection by a tenth.
+on() { local core=$1; shift; if [ -n "$pin" ]; then exec taskset -c "$core" "$@"; else exec "$@"; fi; }
 
 finish() {
     for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
@@ -60,7 +64,7 @@ start_nginx() { # it cannot pick a free port, so a few are tried
     for _ in $(seq 10); do
         port=$((20000 + RANDOM % 20000))
         fill "$overhead/nginx.conf.in" >"$dir/nginx.conf"
-        "$nginx" -e "$dir/nginx-error.log" -c "$dir/nginx.conf" >"$dir/nginx.log" 2>&1 &
+        on 0 "$nginx" -e "$dir/nginx-error.log" -c "$dir/nginx.conf" >"$dir/nginx.log" 2>&1 &
         reference=$!
         for _ in $(seq 40); do
             if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then nginx_port=$port; break; fi
@@ -84,22 +88,22 @@ set_up() { # the folder of the run, the gateway's configuration
     rm -rf "$dir" && mkdir -p "$dir"
     cp "$BACKSTAY_BIN" "$dir/backstay-stripped" && strip -s "$dir/backstay-stripped"
     binary=$(stat -c %s "$dir/backstay-stripped")
-    "$BACKSTAY_BIN" mock --listen 127.0.0.1:0 >"$dir/mock.log" 2>&1 &
+    on 1 "$BACKSTAY_BIN" mock --listen 127.0.0.1:0 >"$dir/mock.log" 2>&1 &
     mock=$!; pids+=("$mock")
     upstream=$(port_of "$dir/mock.log" "$mock")
     fill "$2" >"$dir/backstay.toml"
-    "$dir/backstay-stripped" serve -c "$dir/backstay.toml" --listen 127.0.0.1:0 >"$dir/gateway.log" 2>&1 &
+    on 0 "$dir/backstay-stripped" serve -c "$dir/backstay.toml" --listen 127.0.0.1:0 >"$dir/gateway.log" 2>&1 &
     gateway=$!; pids+=("$gateway")
     gateway_port=$(port_of "$dir/gateway.log" "$gateway")
     start_nginx
     sleep 1 # the gateway is idle for a moment before its memory is read
-    echo "$(nproc) cores, load average $(cut -d' ' -f1-3 /proc/loadavg), $("$nginx" -v 2>&1), $("$BACKSTAY_BIN" --version)"
+    echo "$(nproc) cores${pin:+ (gateway and nginx on the first, all else on the second)}, load average $(cut -d' ' -f1-3 /proc/loadavg), $("$nginx" -v 2>&1), $("$BACKSTAY_BIN" --version)"
     echo
 }
 
 compare() { # requests or streams, options of the load generator …
     local subject=$1
     shift
-    "$load" "$subject" --upstream "$upstream:$mock" --reference "$nginx_port:$reference" \
-        --gateway "$gateway_port:$gateway" --binary "$binary" --json "$dir/result.json" "$@"
+    (on 1 "$load" "$subject" --upstream "$upstream:$mock" --reference "$nginx_port:$reference" \
+        --gateway "$gateway_port:$gateway" --binary "$binary" --json "$dir/result.json" "$@")
 }

@@ -39,7 +39,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let logged = Logged::begin()?;
     let unlogged = engine(CallLog::off())?;
     if std::env::args().nth(1).as_deref() == Some(ONE_CORE) {
-        println!("{} {}", a_second(&logged.engine, 1)?, a_second(&unlogged, 1)?);
+        let rates = [a_second(&logged.engine, 1)?, a_second(&unlogged, 1)?];
+        println!("{} {} {}", rates[0], rates[1], logged.engine.call_log().dropped());
         return Ok(());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
@@ -52,6 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("contract {settled:.2} us");
     println!("admit, route, attempt without network, judgement, record {served:.2} us");
     let one_core = on_one_core();
+    let mut lost = one_core.map_or(0.0, |[.., lost]| lost);
     for (at, what, engine) in [(0, "with the log", &logged.engine), (1, "without a log", &unlogged)]
     {
         let (one, two) = (a_second(engine, 1)?, a_second(engine, 2)?);
@@ -64,18 +66,21 @@ fn main() -> Result<(), Box<dyn Error>> {
             );
         }
     }
+    lost += logged.engine.call_log().dropped() as f64;
+    println!("rows of the log lost: {lost}");
     Ok(())
 }
 
-/// Calls a second of one thread on one core, with the log, whose thread is there too, and without.
+/// Calls a second of one thread on one core, with the log, whose thread is there too, and without; and the rows
+/// of the log that were lost.
 /// `None`: there is no `taskset`, or the first core is not ours.
-fn on_one_core() -> Option<[f64; 2]> {
+fn on_one_core() -> Option<[f64; 3]> {
     let program = std::env::current_exe().ok()?;
     let told =
         Command::new("taskset").args(["-c", "0"]).arg(program).arg(ONE_CORE).output().ok()?;
     let told = String::from_utf8(told.stdout).ok()?;
     let mut numbers = told.split_whitespace().map(|number| number.parse::<f64>().ok());
-    Some([numbers.next()??, numbers.next()??])
+    Some([numbers.next()??, numbers.next()??, numbers.next()??])
 }
 
 /// An engine that logs to a file, which goes with it.
@@ -108,7 +113,8 @@ fn engine(log: CallLog) -> Result<Engine, Box<dyn Error>> {
     Ok(engine)
 }
 
-/// How many calls a second `threads` threads make, in the best of [`ROUNDS`] of [`CALLS`] calls each.
+/// How many calls a second `threads` threads make, in the best of [`ROUNDS`] of [`CALLS`] calls each, until
+/// the last row is written.
 fn a_second(engine: &Engine, threads: u32) -> Result<f64, Box<dyn Error>> {
     let mut best = Duration::MAX;
     for _ in 0..ROUNDS {
@@ -122,9 +128,11 @@ fn a_second(engine: &Engine, threads: u32) -> Result<f64, Box<dyn Error>> {
                 .into_iter()
                 .map(|it| it.join().map_err(|_| "a thread panicked".to_owned())?)
                 .collect();
-            ended.map(|_| began.elapsed())
+            ended.map(|_| {
+                engine.call_log().flush();
+                began.elapsed()
+            })
         })?;
-        engine.call_log().flush();
         best = best.min(took);
     }
     Ok(f64::from(threads * CALLS) / best.as_secs_f64())

@@ -33,8 +33,9 @@ const MAX_WAITING: usize = 8_192;
 /// Bytes waiting for the writer: 2 kB for each of as many rows. Usual ones have 400 bytes.
 const MAX_WAITING_BYTES: usize = 16 << 20;
 
-/// How long the writer gathers rows: what a crash of the process may lose at most. All rows of the
-/// time are one transaction, so a page is written once for many rows, not once a row.
+/// How long the writer gathers rows, unless the buffer is half full before: what a crash of the process
+/// may lose at most. All rows of the time are one transaction, so a page is written once for many rows, not
+/// once a row.
 const GATHER: Duration = Duration::from_millis(20);
 
 /// Longest wait for what is in the buffer to be written. A full one takes a tenth of a second; the rest
@@ -55,18 +56,20 @@ pub struct Writer {
 }
 
 /// Where calls leave their rows and the thread takes them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Desk {
     waiting: Mutex<Waiting>,
     /// A first row has come.
     came: Condvar,
-    /// Somebody waits for the writer, or it is to end.
+    /// Somebody waits for the writer, half of the buffer is full, or it is to end.
     urgent: Condvar,
     /// The thread is gone.
     left: Condvar,
     /// Rows that found no room, and rows taken and not written.
     lost: AtomicU64,
     work: Work,
+    /// [`GATHER`].
+    gathers: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -115,8 +118,12 @@ impl Writer {
             return;
         }
         waiting.rows.append(&packed);
+        let is_urgent = waiting.is_urgent();
         drop(waiting);
         self.desk.came.notify_one();
+        if is_urgent {
+            self.desk.urgent.notify_one();
+        }
     }
 
     /// Rows lost since the start: too many waited, or the file could not be written.
@@ -152,7 +159,7 @@ impl Writer {
         find(&self.path, id)
     }
 
-    /// What each key spent by calls that came on `day`. Ids of calls begin with their time.
+    /// What each key spent by calls that came on `day`.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -172,6 +179,20 @@ impl Drop for Writer {
         if !waiting.has_left {
             let rows = waiting.rows.rows();
             tracing::error!(rows, "the call log is stuck; its rows and those in hand are lost");
+        }
+    }
+}
+
+impl Default for Desk {
+    fn default() -> Self {
+        Self {
+            waiting: Mutex::default(),
+            came: Condvar::new(),
+            urgent: Condvar::new(),
+            left: Condvar::new(),
+            lost: AtomicU64::new(0),
+            work: Work::default(),
+            gathers: GATHER,
         }
     }
 }
@@ -201,7 +222,7 @@ impl Desk {
         rows.clear();
         let mut waiting = self.waiting.lock();
         self.came.wait_while(&mut waiting, |waiting| waiting.is_idle() && !waiting.ended);
-        self.urgent.wait_while_for(&mut waiting, |waiting| !waiting.is_urgent(), GATHER);
+        self.urgent.wait_while_for(&mut waiting, |waiting| !waiting.is_urgent(), self.gathers);
         if waiting.is_idle() {
             return None;
         }
@@ -215,7 +236,11 @@ impl Waiting {
         self.rows.rows() == 0 && self.flushes.is_empty()
     }
 
+    fn is_half_full(&self) -> bool {
+        self.rows.rows() >= MAX_WAITING / 2 || self.rows.bytes() >= MAX_WAITING_BYTES / 2
+    }
+
     fn is_urgent(&self) -> bool {
-        self.ended || !self.flushes.is_empty()
+        self.ended || !self.flushes.is_empty() || self.is_half_full()
     }
 }

@@ -11,17 +11,18 @@ use crate::admit::spend::{Before, Cost};
 use crate::record::store::{StoreFault, brief};
 use crate::record::{Row, Trail, Word};
 
-/// What each key spent by calls with these ids. An older version booked no tokens: its sums count.
+/// What each key spent by calls that came at such a time. An older version booked no tokens: its sums count.
 const SPENT: &str = "
 SELECT caller, total(cost), total(iif(cost_at_least, cost, 0)), sum(cost_at_least),
        total(booked), total(iif(at_least, booked, 0)), sum(at_least)
 FROM (SELECT *, max(booked_tokens, input_tokens + output_tokens) AS booked
-      FROM calls WHERE call_id >= ?1 AND call_id < ?2)
+      FROM calls WHERE at_ms >= ?1 AND at_ms < ?2)
 GROUP BY caller
 ";
 
+/// Looks from the newest row back: there is no index.
 const FIND: &str = "SELECT * FROM calls WHERE call_id >= ?1 AND call_id < ?1 || 'z' \
-    ORDER BY at_ms DESC LIMIT 1";
+    ORDER BY seq DESC LIMIT 1";
 
 /// The newest row of the file at `path` whose id begins with `id`.
 ///
@@ -63,14 +64,14 @@ pub fn each(
     })
 }
 
-/// What each key spent by calls that came on `day`. Ids of calls begin with their time.
+/// What each key spent by calls that came on `day`.
 ///
 /// # Errors
 /// The file cannot be read.
 pub(super) fn spent_on(path: &Path, day: Day) -> Result<Vec<Before>, StoreFault> {
     reading(path, |connection| {
         let mut spent = connection.prepare(SPENT)?;
-        spent.query_map([first_id(day.0), first_id(day.0 + 1)], before)?.collect()
+        spent.query_map([day.0, day.0 + 1].map(first_ms), before)?.collect()
     })
 }
 
@@ -91,11 +92,9 @@ fn reading<T>(
     })
 }
 
-/// How the ids of calls begin that come first on a day: a UUID of version 7 begins with its time.
-pub(super) fn first_id(day: u64) -> String {
-    let hex = format!("{:012x}", day.saturating_mul(86_400_000));
-    let (high, low) = hex.split_at(8);
-    format!("{high}-{low}")
+/// When a day begins, in milliseconds since 1970 UTC.
+pub(super) fn first_ms(day: u64) -> i64 {
+    i64::try_from(day.saturating_mul(86_400_000)).unwrap_or(i64::MAX)
 }
 
 fn before(row: &rusqlite::Row<'_>) -> rusqlite::Result<Before> {

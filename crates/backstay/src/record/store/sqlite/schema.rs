@@ -1,14 +1,16 @@
 //! The table of the call log, and how a file of any version gets it.
+//!
+//! It has no index but the order of its rows: docs/decisions/0028.
 
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::Connection;
 
-const SCHEMA: &str = "
+pub(super) const SCHEMA: &str = "
 CREATE TABLE IF NOT EXISTS calls (
   seq INTEGER PRIMARY KEY,
-  call_id TEXT NOT NULL UNIQUE,
+  call_id TEXT NOT NULL,
   at_ms INTEGER NOT NULL,
   route TEXT NOT NULL, model TEXT NOT NULL, dialect TEXT NOT NULL, streamed INTEGER NOT NULL,
   caller TEXT NOT NULL, tenant TEXT NOT NULL,
@@ -43,13 +45,13 @@ const OPENING: Duration = Duration::from_secs(5);
 /// The same at each try to write: short, since rows are not lost by it, and a stop waits for one try.
 const WRITING: Duration = Duration::from_millis(500);
 
-/// Bytes of a page of a new file. Twice the default: every page is written twice, to the log of changes
-/// and to the file, each time with the same work whatever its size. With more, a row every now and then
-/// would cost the disk too much.
-const PAGE: u32 = 8_192;
+/// Bytes of a page of a new file. Four times the default: every page is written twice, to the log of
+/// changes and to the file, each time with the same work whatever its size. With more, a row every now and
+/// then would cost the disk too much.
+const PAGE: u32 = 16_384;
 
-/// Pages of the log of changes after which it is carried over to the file: 4 MB.
-const CARRIED: u32 = 500;
+/// Bytes of the log of changes after which it is carried over to the file.
+const CARRIED: u32 = 4_000_000;
 
 /// Opens the file at `path` for the one writer, with this version's table.
 pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
@@ -57,7 +59,8 @@ pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     connection.busy_timeout(OPENING)?;
     connection.pragma_update(None, "page_size", PAGE)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
-    connection.pragma_update(None, "wal_autocheckpoint", CARRIED)?;
+    let page: u32 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+    connection.pragma_update(None, "wal_autocheckpoint", CARRIED / page)?;
     connection.pragma_update(None, "synchronous", "normal")?;
     connection.execute_batch(SCHEMA)?;
     add_columns(&connection)?;

@@ -10,7 +10,7 @@ use backstay_decide::Money;
 use backstay_decide::spend::Day;
 use rusqlite::Connection;
 
-use super::reading::first_id;
+use super::reading::first_ms;
 use super::writing::Writing;
 use super::{Desk, Writer, newest, schema};
 use crate::admit::spend::{Before, Cost};
@@ -142,6 +142,38 @@ fn fill(writer: &Writer) -> usize {
     waiting(writer)
 }
 
+/// A writer with a thread of its own for `connection`.
+fn writer_of(connection: Connection, path: &Path, desk: Desk) -> Writer {
+    let desk = Arc::new(desk);
+    let writing = Writing::new(connection, Arc::clone(&desk)).unwrap();
+    let far = Arc::clone(&desk);
+    std::thread::spawn(move || {
+        writing.all();
+        far.leave();
+    });
+    Writer { desk, path: path.to_owned() }
+}
+
+#[test]
+fn rows_are_gathered_until_half_of_the_room_is_taken_by_number_or_by_bytes() {
+    let path = place("half.sqlite");
+    let connection = schema::open(&path).unwrap();
+    let desk = Desk { gathers: Duration::from_mins(10), ..Desk::default() };
+    let writer = writer_of(connection, &path, desk);
+    let half = super::MAX_WAITING / 2;
+    for number in 1..half {
+        writer.put(&row(&number.to_string()));
+    }
+    assert_eq!(waiting(&writer), half - 1, "it gathers");
+    writer.put(&row("last"));
+    until(|| waiting(&writer) == 0);
+    writer.put(&Row { edits: "x".repeat(super::MAX_WAITING_BYTES / 2), ..row("large") });
+    until(|| waiting(&writer) == 0);
+    assert_eq!(writer.lost(), 0);
+    drop(writer);
+    let _ = std::fs::remove_file(&path);
+}
+
 #[test]
 fn who_waits_for_a_full_queue_does_not_stop_a_call_from_handing_its_row_over() {
     let path = place("full.sqlite");
@@ -195,14 +227,7 @@ fn rows_wait_for_a_full_disk_and_are_written_once_there_is_room() {
     let room = 200_000 / told("PRAGMA page_size");
     let most = format!("PRAGMA max_page_count = {}", told("PRAGMA page_count") + room);
     connection.query_row(&most, [], |_| Ok(())).unwrap();
-    let desk = Arc::<Desk>::default();
-    let writing = Writing::new(connection, Arc::clone(&desk)).unwrap();
-    let far = Arc::clone(&desk);
-    std::thread::spawn(move || {
-        writing.all();
-        far.leave();
-    });
-    let writer = Writer { desk, path: path.clone() };
+    let writer = writer_of(connection, &path, Desk::default());
     let large = |id| Row { edits: "x".repeat(150_000), ..row(id) };
     writer.put(&large("first"));
     writer.flush();
@@ -265,28 +290,63 @@ fn a_file_of_an_older_version_gets_its_new_columns_and_keeps_its_rows() {
 }
 
 #[test]
+fn a_file_whose_ids_are_unique_keeps_the_later_of_two_rows_and_is_read_like_any_other() {
+    let path = place("unique.sqlite");
+    let older = Connection::open(&path).unwrap();
+    older.pragma_update(None, "page_size", 4_096).unwrap();
+    let unique = schema::SCHEMA.replace("call_id TEXT NOT NULL", "call_id TEXT NOT NULL UNIQUE");
+    older.execute_batch(&unique).unwrap();
+    drop(older);
+    let writer = Writer::open(&path).unwrap();
+    let model = |id: &str, model: &str| Row { model: model.into(), at_ms: 5, ..row(id) };
+    for row in [model("0197-a", "one"), model("0197-b", "two"), model("0197-a", "three")] {
+        writer.put(&row);
+    }
+    assert_eq!(writer.find("0197").unwrap().unwrap().model, "three");
+    assert_eq!(writer.find("0197-b").unwrap().unwrap().model, "two");
+    assert_eq!(newest(&path, 10).unwrap().len(), 2);
+    assert_eq!((writer.lost(), writer.spent_on(Day(0)).unwrap().len()), (0, 1));
+    drop(writer);
+    let _ = std::fs::remove_file(&path);
+}
+
+#[test]
+fn of_two_rows_of_one_id_the_newer_is_told() {
+    let path = place("twice.sqlite");
+    let writer = Writer::open(&path).unwrap();
+    for model in ["one", "two"] {
+        writer.put(&Row { model: model.into(), ..row("0197-a") });
+    }
+    assert_eq!(writer.find("0197-a").unwrap().unwrap().model, "two");
+    drop(writer);
+    let _ = std::fs::remove_file(&path);
+}
+
+#[test]
 fn a_day_is_summed_by_key_from_midnight_to_midnight() {
     let path = place("spent.sqlite");
     let writer = Writer::open(&path).unwrap();
-    let of = |id: String, caller: &str, cost: &str| Row {
-        call_id: id,
+    let at = |day, ms| u64::try_from(first_ms(day) + ms).unwrap();
+    let of = |at_ms: u64, caller: &str, cost: &str| Row {
+        at_ms,
         caller: caller.into(),
         cost: cost.into(),
         input_tokens: 10,
-        ..row("")
+        ..row(&format!("{at_ms}"))
     };
-    let id = |day: u64, rest: &str| format!("{}-7{rest}", first_id(day));
+    // In no order: clocks are set back.
     for row in [
-        of(id(20_001, "a"), "app", "100"),
-        of(id(19_999, "b"), "app", "100"),
-        of(id(20_000, "c"), "app", "0.25"),
+        of(at(20_000, 0), "app", "0.25"),
+        of(at(20_001, 0), "app", "100"),
         Row {
             cost_at_least: true,
             at_least: true,
             booked_tokens: 300,
-            ..of(id(20_000, "d"), "app", "0.5")
+            ..of(at(20_001, -1), "app", "0.5")
         },
-        of(id(20_000, "e"), "job", ""),
+        of(at(20_000, -1), "app", "100"),
+        of(at(20_000, 70), "job", ""),
+        of(at(19_998, 0), "app", "100"),
     ] {
         writer.put(&row);
     }

@@ -93,7 +93,8 @@ fn may_pass(cause: &rusqlite::Error) -> bool {
     )
 }
 
-/// The statement that writes one row.
+/// The statement that writes one row. It replaces nothing but in files of earlier versions, whose ids are
+/// unique: there a second row of one id would lose its whole batch.
 fn insert() -> String {
     let places = vec!["?"; COLUMNS.len()].join(", ");
     format!("INSERT OR REPLACE INTO calls ({}) VALUES ({places})", COLUMNS.join(", "))
