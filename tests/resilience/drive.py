@@ -153,7 +153,8 @@ async def cancels(fleet, verdict, scale):
         await fleet.primary.play("first", step)
         body = {**question("main"), "stream": dice.random() < 0.5}
         task = asyncio.ensure_future(client.call("POST", "/v1/chat/completions", body))
-        done, _ = await asyncio.wait({task}, timeout=dice.random() * 0.6)
+        # From a hundredth of a millisecond to 0.6 s, half of them under 2.5 ms: as long as a healthy answer takes.
+        done, _ = await asyncio.wait({task}, timeout=dice.random() ** 8 * 0.6)
         told[0 if done else 1] += 1
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -176,7 +177,7 @@ async def cancels(fleet, verdict, scale):
     calls = await asyncio.gather(*(ask(client, time.monotonic(), body) for _ in range(40)))
     answered = sum(c.status == 200 for c in calls)
     verdict.holds("forty calls at once after that (all answered)", f"{answered} of 40", answered == 40)
-    verdict.holds("calls that ended, and that were given up (both kinds)", f"{told[0]} and {told[1]}", min(told) > 50)
+    verdict.holds("calls that ended, and that were given up (a tenth each)", f"{told[0]} and {told[1]}", min(told) * 10 > sum(told))
 
 
 BACKFILL = """
