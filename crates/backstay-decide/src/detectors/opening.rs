@@ -55,7 +55,6 @@ fn of_any(text: &str) -> String {
                     normalised.push(' ');
                 }
             }
-            _ if letter.is_ascii() => normalised.push(letter.to_ascii_lowercase()),
             _ => normalised.extend(letter.to_lowercase()),
         }
     }

@@ -77,9 +77,8 @@ impl Phrases {
 
     /// Gives every phrase at every place of `text` where it stands to `sink`, by place; they may overlap.
     fn each(&self, text: &str, mut sink: impl FnMut(usize, &'static str, Sign)) {
-        for (at, beginning) in text.as_bytes().windows(BEGINNING).enumerate() {
-            let &[one, two, three] = beginning else { continue };
-            let slot = slot([one, two, three]);
+        for (at, beginning) in text.as_bytes().array_windows().enumerate() {
+            let slot = slot(*beginning);
             let first = usize::from(self.first[slot]);
             if first == 0 {
                 continue;

@@ -117,12 +117,14 @@ impl Writer {
             self.desk.lost.fetch_add(1, Ordering::Relaxed);
             return;
         }
+        let was_urgent = waiting.is_urgent();
         waiting.rows.append(&packed);
-        let is_urgent = waiting.is_urgent();
+        let becomes_urgent = !was_urgent && waiting.is_urgent();
         drop(waiting);
-        self.desk.came.notify_one();
-        if is_urgent {
-            self.desk.urgent.notify_one();
+        if becomes_urgent {
+            self.desk.hurry();
+        } else {
+            self.desk.came.notify_one();
         }
     }
 
